@@ -1,13 +1,12 @@
 //! Kernels that are wrong, tried as an adversary would: each is refused, with the right one of its kind accepted beside it.
 
-use super::{ARCH, Result, add, layout, refusal, swizzled, through_shared, vectors};
-use std::sync::Arc;
+use super::vectors;
+use super::{ARCH, Done, Result, add, barrier_when, layout, refusal, swizzled, through_shared};
 use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
-use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Reg, Type};
-use tilewright::codegen::prove::ProofError;
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate, S32, U32};
-use tilewright::codegen::view::{Partition, View};
+use tilewright::codegen::view::{Fragment, Partition, View};
 use tilewright::host::{Arg, On, run};
 use tilewright::{Layout, TiledCopy, TiledMma, atoms};
 
@@ -30,6 +29,20 @@ fn shares() -> Result<(Kernel, [Partition; 4])> {
     Ok((k, all))
 }
 
+/// Reads what another thread has stored where `p` holds, and stores elsewhere.
+fn read_or_store(
+    k: &mut Kernel,
+    p: Predicate,
+    sums: &Fragment,
+    [x, put, take]: [&Partition; 3],
+) -> Done {
+    let read = |k: &mut Kernel| {
+        let other = k.load_fragment(take)?;
+        add(k, sums, &other)
+    };
+    k.when_else(p, read, |k| k.copy(x, put))
+}
+
 /// An iteration reads what other threads have stored, or stores, by what is derived of the counter.
 fn by_counter(barrier: bool, derive: &dyn Fn(&mut Kernel, Expr) -> Predicate) -> Result<Kernel> {
     let (mut k, [x, y, put, take]) = shares()?;
@@ -37,18 +50,14 @@ fn by_counter(barrier: bool, derive: &dyn Fn(&mut Kernel, Expr) -> Predicate) ->
     let rounds = k.size("rounds", 1000);
     k.copy(&x, &put)?;
     k.barrier();
-    let turn = k.open_loop("round", 0, 1, 1000);
-    let p = derive(&mut k, turn.counter);
-    k.begin_if(p, true);
-    let other = k.load_fragment(&take)?;
-    add(&mut k, &sums, &other)?;
-    k.otherwise();
-    k.copy(&x, &put)?;
-    k.end_if();
-    if barrier {
-        k.barrier();
-    }
-    k.close_loop(&turn, rounds);
+    k.for_loop("round", 0, 1, rounds, |k, round| {
+        let p = derive(k, round);
+        read_or_store(k, p, &sums, [&x, &put, &take])?;
+        if barrier {
+            k.barrier();
+        }
+        Done::Ok(())
+    })?;
     k.store_fragment(&y, &sums)?;
     Ok(k)
 }
@@ -68,74 +77,55 @@ fn two(f: impl Fn(&mut Kernel) -> [Predicate; 2] + 'static) -> Box<Two> {
 /// Predicates of a loop's counter, of symbols of their own.
 fn derived() -> Vec<(&'static str, Box<Derived>)> {
     fn below(k: &mut Kernel, x: Expr, most: i64) -> Predicate {
-        let most = k.pool.constant(most);
+        let most = k.constant(most);
         Predicate::of(k, x, Cmp::Lt, most)
     }
     vec![
-        (
-            "i & 1",
-            counted(|k, i| {
-                let x = k.pool.and(i, 1);
-                below(k, x, 1)
-            }),
-        ),
-        (
-            "i & 2",
-            counted(|k, i| {
-                let x = k.pool.and(i, 2);
-                below(k, x, 2)
-            }),
-        ),
+        ("i & 1", counted(|k, i| U32::index(k, i).and(k, 1).lt(k, 1))),
+        ("i & 2", counted(|k, i| U32::index(k, i).and(k, 2).lt(k, 2))),
         (
             "i & 12",
-            counted(|k, i| {
-                let x = k.pool.and(i, 12);
-                below(k, x, 8)
-            }),
+            counted(|k, i| U32::index(k, i).and(k, 12).lt(k, 8)),
         ),
         (
             "i >> 1",
-            counted(|k, i| {
-                let x = k.pool.shr(i, 1);
-                below(k, x, 3)
-            }),
+            counted(|k, i| U32::index(k, i).shr(k, 1).lt(k, 3)),
         ),
         (
             "i / 3",
             counted(|k, i| {
-                let x = k.pool.div(i, 3);
+                let x = k.div(i, 3);
                 below(k, x, 2)
             }),
         ),
         (
             "i % 3",
             counted(|k, i| {
-                let x = k.pool.rem(i, 3);
+                let x = k.rem(i, 3);
                 below(k, x, 1)
             }),
         ),
         (
             "i ^ 1",
             counted(|k, i| {
-                let one = k.pool.constant(1);
-                let x = k.pool.xor(i, one);
+                let one = k.constant(1);
+                let x = k.xor(i, one);
                 below(k, x, 4)
             }),
         ),
         (
             "3·i & 4",
             counted(|k, i| {
-                let x = k.pool.scale(i, 3);
-                let x = k.pool.and(x, 4);
-                below(k, x, 4)
+                let x = k.scale(i, 3);
+                U32::index(k, x).and(k, 4).lt(k, 4)
             }),
         ),
         (
             "(i + n) & 1",
             counted(|k, i| {
                 let n = k.size("shift", 100);
-                let x = k.pool.add(i, n);
-                let x = k.pool.and(x, 1);
+                let x = k.add(i, n);
+                let x = k.rem(x, 2);
                 below(k, x, 1)
             }),
         ),
@@ -143,7 +133,7 @@ fn derived() -> Vec<(&'static str, Box<Derived>)> {
             "i·n",
             counted(|k, i| {
                 let n = k.size("factor", 100);
-                let x = k.pool.mul(i, n);
+                let x = k.mul(i, n);
                 below(k, x, 50)
             }),
         ),
@@ -198,20 +188,16 @@ fn what_is_known_of_an_outer_counter_ends_with_its_iteration() -> Result {
             let [rounds, steps] = ["rounds", "steps"].map(|name| k.size(name, 100));
             k.copy(&x, &put)?;
             k.barrier();
-            let outer = k.open_loop("round", 0, 1, 100);
-            let inner = k.open_loop("step", 0, 1, 100);
-            let p = derive(&mut k, outer.counter);
-            k.begin_if(p, true);
-            let other = k.load_fragment(&take)?;
-            add(&mut k, &sums, &other)?;
-            k.otherwise();
-            k.copy(&x, &put)?;
-            k.end_if();
-            k.close_loop(&inner, steps);
-            if barrier {
-                k.barrier();
-            }
-            k.close_loop(&outer, rounds);
+            k.for_loop("round", 0, 1, rounds, |k, round| {
+                k.for_loop("step", 0, 1, steps, |k, _| {
+                    let p = derive(k, round);
+                    read_or_store(k, p, &sums, [&x, &put, &take])
+                })?;
+                if barrier {
+                    k.barrier();
+                }
+                Done::Ok(())
+            })?;
             k.store_fragment(&y, &sums)?;
             match k.build(ARCH) {
                 Ok(_) => assert!(barrier, "{name}"),
@@ -229,9 +215,7 @@ fn what_is_known_of_an_outer_counter_ends_with_its_iteration() -> Result {
 fn under_two(predicates: &dyn Fn(&mut Kernel) -> [Predicate; 2]) -> Result<Kernel> {
     through_shared(|k| {
         for p in predicates(k) {
-            k.begin_if(p, true);
-            k.barrier();
-            k.end_if();
+            barrier_when(k, p);
         }
     })
 }
@@ -242,7 +226,7 @@ fn integers_wrap_around() -> Result {
         k.size("m", (1_i64 << bits) - 1)
     }
     fn below(k: &mut Kernel, x: Expr, n: i64) -> Predicate {
-        let n = k.pool.constant(n);
+        let n = k.constant(n);
         Predicate::of(k, x, Cmp::Lt, n)
     }
     let all: Vec<(&str, bool, Box<Two>)> = vec![
@@ -267,7 +251,7 @@ fn integers_wrap_around() -> Result {
             false,
             two(move |k| {
                 let m = size(k, 20);
-                let square = k.pool.mul(m, m);
+                let square = k.mul(m, m);
                 [S32::index(k, square).ge(k, 5), below(k, square, 5)]
             }),
         ),
@@ -364,47 +348,62 @@ fn integers_wrap_around() -> Result {
     Ok(())
 }
 
-/// The same bits compared as two types, and literals that do not fit.
 #[test]
 fn a_comparison_is_of_its_type() -> Result {
-    let compare = |types: [Type; 2], [a, b]: [i64; 2]| {
-        through_shared(move |k| {
+    let compared = |which: usize| {
+        move |k: &mut Kernel| -> [Predicate; 2] {
             let m: S32 = k.argument("m");
-            let m = m.register(k);
-            for (cmp, ty, with) in [(Cmp::Lt, types[0], a), (Cmp::Ge, types[1], b)] {
-                let p = k.compare_value(cmp, ty, m, with, None);
-                k.begin_if(p, true);
-                k.barrier();
-                k.end_if();
+            let bits = m.bits(k);
+            match which {
+                // The same bits, by two types: -3 is below 5 as a signed number, and not as an unsigned one.
+                0 => [bits.lt(k, 5), m.ge(k, 5)],
+                1 => [m.lt(k, 5), bits.ge(k, 5)],
+                2 => [m.lt(k, 5), bits.as_s32(k).ge(k, 5)],
+                3 => [bits.lt(k, 5), bits.ge(k, 5)],
+                4 => [bits.lt(k, 5), bits.ge(k, 6)],
+                5 => [m.lt(k, 5), m.ge(k, 6)],
+                // Literals at the ends of their types.
+                6 => [bits.lt(k, u32::MAX), bits.eq(k, u32::MAX)],
+                7 => [m.lt(k, -1), m.ge(k, -1)],
+                8 => [m.gt(k, i32::MIN), m.eq(k, i32::MIN)],
+                9 => [bits.gt(k, 0x8000_0000), m.le(k, i32::MIN)],
+                10 => [m.gt(k, -1), bits.gt(k, 0x7fff_ffff)],
+                // The bits of a float are none of its number's.
+                _ => {
+                    let f: F32 = k.argument("f");
+                    [f.bits(k).as_s32(k).lt(k, 0), f.ge(k, 0.0)]
+                }
             }
-        })
+        }
     };
-    for ty in [Type::S32, Type::U32] {
-        assert!(compare([ty; 2], [5, 5])?.build(ARCH).is_ok(), "{ty:?}");
-        // 2^32 + 5 is 5.
-        assert!(
-            compare([ty; 2], [5, (1 << 32) + 5])?.build(ARCH).is_ok(),
-            "{ty:?}"
-        );
-        let error = refusal(compare([ty; 2], [5, 6])?);
-        assert!(matches!(error.code(), "race" | "undefined"), "{error}");
-        let error = refusal(compare([ty; 2], [(1 << 32) + 5, 6])?);
-        assert!(matches!(error.code(), "race" | "undefined"), "{error}");
+    for (which, right) in [
+        (0, false),
+        (1, true),
+        (2, true),
+        (3, true),
+        (4, false),
+        (5, false),
+        (6, true),
+        (7, true),
+        (8, true),
+        (9, false),
+        (10, true),
+        (11, false),
+    ] {
+        match under_two(&compared(which))?.build(ARCH) {
+            Ok(_) => assert!(right, "{which}"),
+            Err(e) => {
+                let code = matches!(e.code(), "race" | "undefined" | "divergent");
+                assert!(!right && code, "{which}: {e}");
+            }
+        }
     }
-    // -3 is below 5 as a signed number, and not as an unsigned one.
-    let error = refusal(compare([Type::U32, Type::S32], [5, 5])?);
-    assert!(matches!(error.code(), "race" | "undefined"), "{error}");
-    assert!(compare([Type::S32, Type::U32], [5, 5])?.build(ARCH).is_ok());
     Ok(())
 }
 
 #[test]
 fn predicates_of_data_are_of_their_type_operands_and_numbers() -> Result {
     let floats = |k: &mut Kernel| -> [F32; 2] { ["f", "g"].map(|name| k.argument(name)) };
-    let ordered = |k: &mut Kernel, a: F32, cmp: Cmp, b: F32| {
-        let [a, b] = [a, b].map(|x| x.register(k));
-        Predicate::held_by(k.compare_value(cmp, Type::F32, a, b, None)).expect("a predicate")
-    };
     let all: Vec<(&str, bool, Box<Two>)> = vec![
         (
             "a predicate and its negation",
@@ -432,11 +431,20 @@ fn predicates_of_data_are_of_their_type_operands_and_numbers() -> Result {
             }),
         ),
         (
-            "equal, and not equal without NaN",
+            "not equal, and not not equal",
+            true,
+            two(move |k| {
+                let [f, g] = floats(k);
+                [f.ne(k, g), f.ne(k, g).not()]
+            }),
+        ),
+        (
+            "equal, and below or above",
             false,
             two(move |k| {
                 let [f, g] = floats(k);
-                [ordered(k, f, Cmp::Eq, g), ordered(k, f, Cmp::Ne, g)]
+                let (below, above) = (f.lt(k, g), f.gt(k, g));
+                [f.eq(k, g), below.or(k, above)]
             }),
         ),
         (
@@ -512,29 +520,36 @@ fn predicates_of_data_are_of_their_type_operands_and_numbers() -> Result {
             ),
         }
     }
-    // A register of data that is compared in place, and written between.
-    let error = refusal(through_shared(|k| {
-        let [f, g] = ["f", "g"].map(|name| k.argument::<f32>(name));
-        let (held, g) = (k.variable(f), g.register(k));
-        let register = held.get(k).register(k);
-        for cmp in [Cmp::Eq, Cmp::Neu] {
-            let p = k.compare_value(cmp, Type::F32, register, 1.0f32, None);
-            k.begin_if(p, true);
-            k.barrier();
-            k.end_if();
-            k.set(Type::F32, register, g);
+    // A variable that a loop may have set in between, or not.
+    for (barrier, right) in [(false, false), (true, true)] {
+        let kernel = through_shared(|k| {
+            let ([f, g], n) = (floats(k), k.size("rounds", 10));
+            let held = k.variable(f);
+            let p = held.get(k).lt(k, 1.0);
+            barrier_when(k, p);
+            let body = |k: &mut Kernel, _| {
+                held.set(k, g);
+                Done::Ok(())
+            };
+            k.for_loop("round", 0, 1, n, body).expect("a loop");
+            let p = held.get(k).lt(k, 1.0).not();
+            barrier_when(k, p);
+            if barrier {
+                k.barrier();
+            }
+        })?;
+        match kernel.build(ARCH) {
+            Ok(_) => assert!(right),
+            Err(e) => assert!(!right && matches!(e.code(), "race" | "undefined"), "{e}"),
         }
-    })?);
-    assert!(matches!(error.code(), "race" | "undefined"), "{error}");
+    }
     // Threads may differ in a comparison of an argument with data, or with the thread's index.
     let error = refusal(through_shared(|k| {
         let a: S32 = k.argument("a");
         let thread = k.thread();
         let thread = S32::index(k, thread);
         let p = a.lt(k, thread);
-        k.begin_if(p, true);
-        k.barrier();
-        k.end_if();
+        barrier_when(k, p);
     })?);
     assert_eq!(error.code(), "divergent", "{error}");
     Ok(())
@@ -550,22 +565,31 @@ enum Stands {
     Argument,
     AfterExit,
     AfterLoop,
+    AfterBreak,
+    InBrokenLoop,
 }
 
-fn matrix_product(threads: u32, stands: Stands, product: bool) -> Result<Kernel> {
-    let mut k = Kernel::new("mma", threads);
+/// An instruction that the lanes of a warp execute together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Together {
+    Product,
+    Matrices,
+    Shuffle,
+}
+
+fn together(threads: u32, stands: Stands, what: Together) -> Result<Kernel> {
+    let mut k = Kernel::new("together", threads);
     let n = k.size("n", 1 << 20);
     let (x, y) = (
         k.input("x", Element::F32, &[n]),
         k.output("y", Element::F32, &[n]),
     );
     let block = k.tiles(Axis::X, n, threads.into())?;
-    let (thread, lane, one) = (
-        k.thread(),
-        k.lane(),
-        layout(&format!("({threads},1):(1,0)")),
-    );
-    let a = k.shared("a", Element::F16, &swizzled("(16,16):(16,1)"))?;
+    let (thread, lane) = (k.thread(), k.lane());
+    let one = layout(&format!("({threads},1):(1,0)"));
+    let [a, b] = [("a", "(16,16):(16,1)"), ("b", "(8,16):(16,1)")]
+        .map(|(name, tile)| k.shared(name, Element::F16, &swizzled(tile)));
+    let (a, b) = (a?, b?);
     let [x, y] = [x, y].map(|v| {
         v.tile(&mut k, &[threads.into()], &[block])?
             .partition(&mut k, &one, thread)
@@ -573,75 +597,87 @@ fn matrix_product(threads: u32, stands: Stands, product: bool) -> Result<Kernel>
     let (x, y) = (x?, y?);
     let value = k.load_fragment(&x)?;
     // A is there for every thread.
-    let (side, zero) = (k.pool.constant(16), k.pool.constant(0));
+    let (side, zero) = (k.constant(16), k.constant(0));
     let from = k.input("a0", Element::F16, &[side, side]);
     let first = threads.min(32);
     let fill = layout(&format!("({first},{}):(1,{first})", 256 / first));
-    let (most, filler) = (
-        k.pool.constant(first.into()),
-        if threads > 32 { lane } else { thread },
-    );
-    let filling = k.compare(Cmp::Lt, thread, most);
-    k.begin_if(filling, false);
-    let from = from.tile(&mut k, &[16, 16], &[zero, zero])?;
-    let from = from.partition(&mut k, &fill, filler)?;
-    let to = a.partition(&mut k, &fill, filler)?;
-    k.copy(&from, &to)?;
-    k.end_if();
+    let filler = if threads > 32 { lane } else { thread };
+    let most = k.constant(first.into());
+    let filling = Predicate::of(&mut k, thread, Cmp::Lt, most);
+    k.when(filling, |k| {
+        let from = from.tile(k, &[16, 16], &[zero, zero])?;
+        let from = from.partition(k, &fill, filler)?;
+        let to = a.partition(k, &fill, filler)?;
+        k.copy(&from, &to)
+    })?;
     k.barrier();
-    let atom = Arc::new(atoms::MMA_M16N8K16_F16);
+    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)"))?;
+    let sums = k.accumulators(&mma, [16, 8], lane)?;
+    let (left, right) = (
+        a.partition_a(&mut k, &mma, lane)?,
+        b.partition_b(&mut k, &mma, lane)?,
+    );
+    let (left, right) = (k.fragment_of(&left, 0.0)?, k.fragment_of(&right, 0.0)?);
+    let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, tilewright::Operand::A)?;
+    let matrices = a.partition_s(&mut k, &copy, lane)?;
+    let single = value.thread_values::<f32>(&mut k)?[0];
     let guard: Option<Predicate> = match stands {
         Stands::Free => None,
         Stands::Lanes => {
-            let half = k.pool.constant(16);
+            let half = k.constant(16);
             Some(Predicate::of(&mut k, lane, Cmp::Lt, half))
         }
         Stands::Warps => {
-            let half = k.pool.constant(32);
+            let half = k.constant(32);
             Some(Predicate::of(&mut k, thread, Cmp::Lt, half))
         }
-        Stands::Data => {
-            let mut p = None;
-            value.map(&mut k, |k, x| {
-                p = Some(x.lt(k, 0.0));
-                x
-            })?;
-            p
-        }
+        Stands::Data => Some(single.lt(&mut k, 0.0)),
         Stands::Argument => {
             let a: S32 = k.argument("some");
             Some(a.gt(&mut k, 0))
         }
         Stands::AfterExit => {
             let some = k.size("some", 1000);
-            let p = k.compare(Cmp::Ge, thread, some);
-            k.exit(p, false);
+            let p = Predicate::of(&mut k, thread, Cmp::Ge, some);
+            k.exit_when(p);
             None
         }
         Stands::AfterLoop => {
             let some = k.size("some", 1000);
-            let turn = k.open_loop("round", 0, 1, 1000);
-            k.close_loop(&turn, some);
+            k.for_loop("round", 0, 1, some, |_, _| Done::Ok(()))?;
             None
         }
+        Stands::AfterBreak => {
+            let some = k.size("some", 1000);
+            k.for_loop("round", 0, 1, some, |k, _| {
+                let p = single.lt(k, 0.0);
+                k.break_when(p);
+                Done::Ok(())
+            })?;
+            None
+        }
+        Stands::InBrokenLoop => Some(single.lt(&mut k, 0.0)),
     };
-    if let Some(p) = guard {
-        k.begin_if(p, false);
-    }
-    if product {
-        let mut words =
-            |k: &mut Kernel, n| -> Vec<Reg> { (0..n).map(|_| U32::from(0).register(k)).collect() };
-        let (a, b) = (words(&mut k, 4), words(&mut k, 2));
-        let sums: Vec<Reg> = (0..4).map(|_| F32::from(0.0).register(&mut k)).collect();
-        k.multiply_accumulate(&atom, &sums, &a, &b);
-    } else {
-        let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)"))?;
-        let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, tilewright::Operand::A)?;
-        let from = a.partition_s(&mut k, &copy, lane)?;
-        k.load_fragment(&from)?;
-    }
-    if guard.is_some() {
-        k.end_if();
+    let act = |k: &mut Kernel| -> Done {
+        match what {
+            Together::Product => k.gemm(&mma, &left, &right, &sums),
+            Together::Matrices => k.load_fragment(&matrices).map(drop),
+            Together::Shuffle => {
+                let _ = single.shuffle(k, Shuffle::Butterfly, 1);
+                Ok(())
+            }
+        }
+    };
+    match guard {
+        Some(p) if stands == Stands::InBrokenLoop => {
+            let some = k.size("some", 1000);
+            k.for_loop("round", 0, 1, some, |k, _| {
+                k.break_when(p);
+                act(k)
+            })?;
+        }
+        Some(p) => k.when(p, act)?,
+        None => act(&mut k)?,
     }
     k.store_fragment(&y, &value)?;
     Ok(k)
@@ -649,8 +685,8 @@ fn matrix_product(threads: u32, stands: Stands, product: bool) -> Result<Kernel>
 
 #[test]
 fn instructions_of_whole_warps_take_whole_warps() -> Result {
-    use Stands::{AfterExit, AfterLoop, Argument, Data, Free, Lanes, Warps};
-    for product in [true, false] {
+    use Stands::*;
+    for what in [Together::Product, Together::Matrices, Together::Shuffle] {
         for (threads, stands, right) in [
             (32, Free, true),
             (64, Free, true),
@@ -660,22 +696,24 @@ fn instructions_of_whole_warps_take_whole_warps() -> Result {
             (64, Lanes, false),
             (64, Data, false),
             (64, AfterExit, false),
+            (64, AfterBreak, true),
+            (64, InBrokenLoop, false),
             (32, Lanes, false),
             (48, Free, false),
             (48, Warps, true),
             (96, Free, true),
         ] {
-            let what = format!("{threads} threads, {stands:?}, a product: {product}");
-            match matrix_product(threads, stands, product)?.build(ARCH) {
-                Ok(_) => assert!(right, "{what}"),
+            let name = format!("{threads} threads, {stands:?}, {what:?}");
+            match together(threads, stands, what)?.build(ARCH) {
+                Ok(_) => assert!(right, "{name}"),
                 Err(e) => assert!(
                     !right && matches!(e.code(), "partial_warp" | "coverage"),
-                    "{what}: {e}"
+                    "{name}: {e}"
                 ),
             }
         }
     }
-    let error = refusal(matrix_product(16, Free, true)?);
+    let error = refusal(together(16, Free, Together::Product)?);
     assert_eq!(error.code(), "partial_warp");
     assert!(
         error
@@ -742,27 +780,19 @@ fn an_element_is_stored_once() -> Result {
         let (first, again) = (first?, again?);
         let x = x.partition(&mut k, &one, thread)?;
         if other_side {
-            let some = k.size("some", 10);
-            let five = k.pool.constant(5);
-            let p = k.compare(Cmp::Lt, some, five);
-            k.begin_if(p, true);
-            k.copy(&x, &first)?;
-            k.otherwise();
-            k.copy(&x, &first)?;
-            k.end_if();
+            let (some, five) = (k.size("some", 10), k.constant(5));
+            let p = Predicate::of(&mut k, some, Cmp::Lt, five);
+            k.when_else(p, |k| k.copy(&x, &first), |k| k.copy(&x, &first))?;
         } else {
             k.copy(&x, &first)?;
         }
-        let p = only.map(|only| {
-            let only = k.pool.constant(only);
-            k.compare(Cmp::Eq, thread, only)
-        });
-        if let Some(p) = p {
-            k.begin_if(p, false);
-        }
-        k.copy(&x, &again)?;
-        if p.is_some() {
-            k.end_if();
+        match only {
+            Some(only) => {
+                let only = k.constant(only);
+                let p = Predicate::of(&mut k, thread, Cmp::Eq, only);
+                k.when(p, |k| k.copy(&x, &again))?;
+            }
+            None => k.copy(&x, &again)?,
         }
         Ok(k)
     };
@@ -786,7 +816,7 @@ fn an_element_is_stored_once() -> Result {
         k.input("x", Element::F32, &[n]),
         k.output("y", Element::F32, &[n]),
     );
-    let (block, thread, zero) = (k.tiles(Axis::X, n, 128)?, k.thread(), k.pool.constant(0));
+    let (block, thread, zero) = (k.tiles(Axis::X, n, 128)?, k.thread(), k.constant(0));
     let [pairs, apart] = [layout("(64,2):(2,1)"), layout("(64,2):(1,64)")];
     let tile = |k: &mut Kernel, v: &View, by: &Layout| {
         v.tile(k, &[128], &[block])?.partition(k, by, thread)
@@ -794,11 +824,11 @@ fn an_element_is_stored_once() -> Result {
     let (from, to) = (tile(&mut k, &x, &pairs)?, tile(&mut k, &y, &pairs)?);
     let (from, to) = (from.vectors(&k, 2)?, to.vectors(&k, 2)?);
     k.copy(&from, &to)?;
-    let first = k.compare(Cmp::Eq, thread, zero);
-    k.begin_if(first, false);
-    let (from, to) = (tile(&mut k, &x, &apart)?, tile(&mut k, &y, &apart)?);
-    k.copy(&from, &to)?;
-    k.end_if();
+    let first = Predicate::of(&mut k, thread, Cmp::Eq, zero);
+    k.when(first, |k| {
+        let (from, to) = (tile(k, &x, &apart)?, tile(k, &y, &apart)?);
+        k.copy(&from, &to)
+    })?;
     assert_eq!(refusal(k).code(), "coverage");
     Ok(())
 }
@@ -811,15 +841,16 @@ fn inputs_are_not_stored_to() -> Result {
         let [x, y] = [x, y].map(|v| v.partition(&mut k, &one, thread));
         let (x, y) = (x?, y?);
         k.copy(&x, &y)?;
+        let store = |k: &mut Kernel| {
+            let value = k.load_fragment(&x)?;
+            k.store_fragment(&x, &value)
+        };
         if inside {
-            let (some, five) = (k.size("some", 10), k.pool.constant(5));
-            let p = k.compare(Cmp::Lt, some, five);
-            k.begin_if(p, true);
-        }
-        let value = k.load_fragment(&x)?;
-        k.store_fragment(&x, &value)?;
-        if inside {
-            k.end_if();
+            let (some, five) = (k.size("some", 10), k.constant(5));
+            let p = Predicate::of(&mut k, some, Cmp::Lt, five);
+            k.when(p, store)?;
+        } else {
+            store(&mut k)?;
         }
         let error = refusal(k);
         assert_eq!(error.code(), "input", "{error}");
@@ -831,95 +862,50 @@ fn inputs_are_not_stored_to() -> Result {
     Ok(())
 }
 
+/// What the builder takes as a loop (`sealed::loops_end` has what it refuses) ends, and counts as it says.
 #[test]
-fn loops_end() -> Result {
-    let counted = |start: i64, step: i64, limit_hi: i64, size: i64| -> Result<Kernel> {
-        let (mut k, [x, y, ..]) = shares()?;
-        let n = k.size("rounds", size);
-        let turn = k.open_loop("round", start, step, limit_hi);
-        k.close_loop(&turn, n);
-        k.copy(&x, &y)?;
-        Ok(k)
-    };
-    for (start, step, limit_hi, size, right) in [
-        (0, 1, 1000, 1000, true),
-        (0, 32, 1 << 30, 1 << 30, true),
-        (5, 3, 1000, 1000, true),
-        (0, 1, (1 << 32) - 1, (1 << 32) - 1, true),
-        (1, 0, 1000, 1000, false),
-        (0, -1, 1000, 1000, false),
-        (0, 32, (1 << 32) - 1, (1 << 32) - 1, false),
-        (0, 1 << 31, (1 << 32) - 1, (1 << 32) - 1, false),
-        (1, 1 << 32, 1000, 1000, false),
-        (1, i64::MAX, 1000, 1000, false),
-        (0, 1, 100, 1000, false),
+fn loops_count_to_their_limits() -> Result {
+    for (start, step, most, rounds) in [
+        (0, 1, 1000, 37),
+        (0, 1, 1000, 0),
+        (0, 32, 1 << 30, 65),
+        (5, 3, 1000, 20),
+        (5, 3, 1000, 4),
+        (50, 3, 1000, 40),
+        (0, 1, i64::from(u32::MAX) - 1, 9),
+        (0, 1 << 31, 1 << 30, 3),
+        (7, i64::from(u32::MAX) - 10, 3, 2),
     ] {
-        let what = format!("from {start} by {step} to {size}");
-        match counted(start, step, limit_hi, size)?.build(ARCH) {
-            Ok(_) => assert!(right, "{what}"),
-            Err(e) => assert!(!right && e.code() == "loop", "{what}: {e}"),
-        }
-    }
-    // As long as an argument says so, which does not change.
-    let (mut k, [x, y, ..]) = shares()?;
-    let turn = k.open_loop("round", 0, 1, 1000);
-    let a: S32 = k.argument("a");
-    let a = a.register(&mut k);
-    let again = k.compare_value(Cmp::Gt, Type::S32, a, 0, None);
-    k.close_loop_while(&turn, again);
-    k.copy(&x, &y)?;
-    assert_eq!(refusal(k).code(), "loop");
-    // A loop that goes on where another one may have ended beyond its bound.
-    let (mut k, [x, y, ..]) = shares()?;
-    let n = k.size("rounds", 1000);
-    let first = k.open_loop("first", 0, 1, 1000);
-    k.close_loop(&first, n);
-    let second = k.resume_loop("second", &first, 1, 10);
-    let zero = k.pool.constant(0);
-    k.close_loop(&second, zero);
-    k.copy(&x, &y)?;
-    let kernel = k.build(ARCH);
-    assert!(kernel.is_ok(), "{:?}", kernel.err());
-    Ok(())
-}
-
-#[test]
-fn counters_and_indices_are_not_written() -> Result {
-    let written = |which: usize| -> Result<Kernel> {
         let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
-        let (thread, one, zero) = (k.thread(), layout("(128,1):(1,0)"), k.pool.constant(0));
-        let block = k.block_index(Axis::X, 1 << 20);
-        let rounds = k.size("rounds", 1000);
+        let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
         let [x, y] = [x, y].map(|v| v.partition(&mut k, &one, thread));
-        let (x, y) = (x?, y?);
-        let outer = k.open_loop("outer", 0, 1, 1000);
-        let inner = k.open_loop("inner", 0, 1, 1000);
-        let register = match which {
-            0 => Some(inner.counter),
-            1 => Some(outer.counter),
-            2 => Some(block),
-            3 => Some(thread),
-            4 => Some(rounds),
-            _ => None,
-        };
-        let register = register.map(|e| k.value(e));
-        if let Some(register) = register {
-            k.set(Type::U32, register, 0);
-        }
-        k.close_loop(&inner, rounds);
-        k.close_loop(&outer, rounds);
-        k.copy(&x, &y)?;
-        let _ = zero;
-        Ok(k)
-    };
-    for which in 0..5 {
-        let error = refusal(written(which)?);
-        assert!(
-            matches!(error, ProofError::Reassigned { .. }),
-            "{which}: {error}"
-        );
+        let (x, y) = (k.load_fragment(&x?)?, y?);
+        let n = k.size("rounds", most);
+        let sum = k.variable(U32::from(0));
+        k.for_loop("round", start, step, n, |k, i| {
+            let i = U32::index(k, i);
+            let more = sum.get(k).add(k, i).add(k, 1);
+            sum.set(k, more);
+            Done::Ok(())
+        })?;
+        let sum = sum.get(&mut k).to_f32(&mut k);
+        let all = x.map(&mut k, |k, x| x.add(k, sum))?;
+        k.store_fragment(&y, &all)?;
+        let kernel = k.build(ARCH)?;
+        let outcome = run(
+            &kernel,
+            On::Emulator,
+            [
+                ("n", Arg::from(3_u32)),
+                ("x", Arg::input(&[0.0_f32; 3])),
+                ("y", Arg::output::<f32>(3)),
+                ("rounds", Arg::from(rounds as u32)),
+            ],
+        )?;
+        outcome.assert_clean();
+        let right: i64 = (start..rounds).step_by(step as usize).map(|i| i + 1).sum();
+        assert_eq!(outcome.get::<f32>("y")?, [right as f32; 3]);
     }
-    assert!(written(5)?.build(ARCH).is_ok());
     Ok(())
 }
 
@@ -938,10 +924,10 @@ fn asynchronous_copies_of_an_output_are_waited_for() -> Result {
     }
     let kernel = |waits: Waits, other: bool| -> Result<Kernel> {
         let mut k = Kernel::new("in_place", 128);
-        let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(32));
+        let (rows, cols) = (k.size("rows", 1 << 20), k.constant(32));
         let y = k.output("y", Element::F32, &[rows, cols]);
-        let (i, zero, thread) = (k.tiles(Axis::X, rows, 16)?, k.pool.constant(0), k.thread());
-        let (some, five) = (k.size("some", 10), k.pool.constant(5));
+        let (i, zero, thread) = (k.tiles(Axis::X, rows, 16)?, k.constant(0), k.thread());
+        let (some, five) = (k.size("some", 10), k.constant(5));
         let (threads, values) = (layout("(16,8):(8,1)"), layout("(1,4):(0,1)"));
         let copy = TiledCopy::new(atoms::CP_ASYNC_16.recast(32)?, &threads, &values)?;
         let tile = k.shared("tile", Element::F32, &swizzled("(16,32):(32,1)"))?;
@@ -957,26 +943,29 @@ fn asynchronous_copies_of_an_output_are_waited_for() -> Result {
         let into = tile.partition_d(&mut k, &copy, thread)?;
         k.copy(&from, &into)?;
         k.commit_group();
-        let sometimes = k.compare(Cmp::Lt, some, five);
+        let sometimes = Predicate::of(&mut k, some, Cmp::Lt, five);
         match waits {
             Waits::Before => k.wait_group(0),
             Waits::ForAll => k.wait_all(),
             Waits::ForOlder => k.wait_group(1),
             Waits::ForOlderOnSomePath => {
-                k.begin_if(sometimes, true);
-                k.commit_group();
-                k.end_if();
+                k.when(sometimes, |k| {
+                    k.commit_group();
+                    Done::Ok(())
+                })?;
                 k.wait_group(1);
             }
             Waits::OnSomePath => {
-                k.begin_if(sometimes, true);
-                k.wait_group(0);
-                k.end_if();
+                k.when(sometimes, |k| {
+                    k.wait_group(0);
+                    Done::Ok(())
+                })?;
             }
             Waits::InLoop => {
-                let turn = k.open_loop("round", 0, 1, 10);
-                k.wait_group(0);
-                k.close_loop(&turn, some);
+                k.for_loop("round", 0, 1, some, |k, _| {
+                    k.wait_group(0);
+                    Done::Ok(())
+                })?;
             }
             Waits::Behind | Waits::Never => {}
         }

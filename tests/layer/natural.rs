@@ -1,26 +1,16 @@
 //! Kernels as anyone would write them are accepted, and right: what the prover refuses must not grow with what it knows.
 
-use super::{ARCH, Result, add, layout, swizzled, vectors};
+use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
 use tilewright::codegen::Proven;
-use tilewright::codegen::ir::{Axis, Binary, Class, Cmp, Element, Kernel, Type};
-use tilewright::codegen::value::{F32, Kind, Predicate, S32, Value};
-use tilewright::codegen::view::{Combine, Fragment, View, ViewError};
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
+use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
+use tilewright::codegen::view::{Combine, Fragment, Partition, View};
 use tilewright::host::{Arg, On, Outcome, run};
 
-/// The words of a fragment as values.
-fn values<T: Kind>(k: &mut Kernel, fragment: &Fragment) -> Result<Vec<Value<T>>> {
-    let mut all = Vec::new();
-    fragment.map_words(k, |_, x: Value<T>| {
-        all.push(x);
-        x
-    })?;
-    Ok(all)
-}
-
 /// A fragment like another one with other values.
-fn with<T: Kind>(k: &mut Kernel, like: &Fragment, new: &[Value<T>]) -> Result<Fragment, ViewError> {
+fn with<T: Kind>(k: &mut Kernel, like: &Fragment, new: &[Value<T>]) -> Result<Fragment> {
     let mut next = new.iter();
-    like.map_words(k, |_, x| next.next().copied().unwrap_or(x))
+    Ok(like.map_words(k, |_, x| next.next().copied().unwrap_or(x))?)
 }
 
 /// Runs a kernel on the emulator, which finds nothing and counts what was proven.
@@ -46,13 +36,13 @@ fn prefix_sums() -> Result {
     for by in [1, 2, 4, 8, 16, 32, 64] {
         k.store_fragment(&mine, &sums)?;
         k.barrier();
-        let [back, by] = [-by, by].map(|by| k.pool.constant(by));
-        let behind = k.compare(Cmp::Ge, thread, by);
-        k.begin_if(behind, false);
-        let before = tile.at(&mut k, &[back])?.partition(&mut k, &one, thread)?;
-        let before = k.load_fragment(&before)?;
-        sums.update_with(&mut k, &before, |k, a, b| a.add(k, b))?;
-        k.end_if();
+        let [back, by] = [-by, by].map(|by| k.constant(by));
+        let behind = Predicate::of(&mut k, thread, Cmp::Ge, by);
+        k.when(behind, |k| {
+            let before = tile.at(k, &[back])?.partition(k, &one, thread)?;
+            let before = k.load_fragment(&before)?;
+            sums.update_with(k, &before, |k, a, b| a.add(k, b))
+        })?;
         k.barrier();
     }
     k.store_fragment(&y, &sums)?;
@@ -71,14 +61,12 @@ fn prefix_sums() -> Result {
 }
 
 /// Rows of 128 elements, four a block: a fragment of them, and where a value of each row goes.
-fn rows(
-    outputs: [&str; 2],
-) -> Result<(Kernel, Fragment, Vec<tilewright::codegen::view::Partition>)> {
+fn rows(outputs: [&str; 2]) -> Result<(Kernel, Fragment, Vec<Partition>)> {
     let mut k = Kernel::new("rows", 128);
-    let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(128));
+    let (rows, cols) = (k.size("rows", 1 << 20), k.constant(128));
     let x = k.input("x", Element::F32, &[rows, cols]);
     let outputs = outputs.map(|name| k.output(name, Element::F32, &[rows]));
-    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.pool.constant(0), k.thread());
+    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.constant(0), k.thread());
     let x = x.tile(&mut k, &[4, 128], &[i, zero])?;
     let x = x.partition(&mut k, &layout("((32,4),4):((4,1),128)"), thread)?;
     let mut along = Vec::new();
@@ -143,23 +131,19 @@ fn argmax_and_the_two_largest() -> Result {
 #[test]
 fn rotary_embedding() -> Result {
     let mut k = Kernel::new("rope", 128);
-    let (rows, all, half) = (
-        k.size("rows", 1 << 20),
-        k.pool.constant(64),
-        k.pool.constant(32),
-    );
+    let (rows, all, half) = (k.size("rows", 1 << 20), k.constant(64), k.constant(32));
     let x = k.input("x", Element::F32, &[rows, all]);
     let [c, s] = ["c", "s"].map(|name| k.input(name, Element::F32, &[rows, half]));
     let y = k.output("y", Element::F32, &[rows, all]);
     let (i, thread) = (k.tiles(Axis::X, rows, 4)?, k.thread());
     let side = |k: &mut Kernel, v: &View, j: i64| {
-        let j = k.pool.constant(j);
+        let j = k.constant(j);
         v.tile(k, &[4, 32], &[i, j])?
             .partition(k, &layout("((32,4),1):((4,1),0)"), thread)
     };
-    let load = |k: &mut Kernel, v: &View, j: i64| -> Result<Fragment, ViewError> {
+    let load = |k: &mut Kernel, v: &View, j: i64| -> Result<Fragment> {
         let share = side(k, v, j)?;
-        k.load_fragment(&share)
+        Ok(k.load_fragment(&share)?)
     };
     let (a, b) = (load(&mut k, &x, 0)?, load(&mut k, &x, 1)?);
     let (c, s) = (load(&mut k, &c, 0)?, load(&mut k, &s, 0)?);
@@ -172,7 +156,24 @@ fn rotary_embedding() -> Result {
         let to = side(&mut k, &y, j)?;
         k.store_fragment(&to, &value)?;
     }
-    assert_eq!(k.build(ARCH)?.proof.covered, ["y"]);
+    let kernel = k.build(ARCH)?;
+    let (x, c, s) = (numbers(7 * 64), numbers(7 * 32), numbers(7 * 32 + 3));
+    let args = vec![
+        ("rows", Arg::from(7_u32)),
+        ("x", Arg::input(&x)),
+        ("c", Arg::input(&c)),
+        ("s", Arg::input(&s[3..])),
+        ("y", Arg::output::<f32>(7 * 64)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    for i in 0..7 * 32 {
+        let (row, j) = (i / 32 * 64, i % 32);
+        let (a, b, c, s) = (x[row + j], x[row + 32 + j], c[i], s[3 + i]);
+        assert_eq!(
+            [y[row + j], y[row + 32 + j]],
+            [a * c - b * s, b * c + a * s]
+        );
+    }
     Ok(())
 }
 
@@ -180,8 +181,8 @@ fn rotary_embedding() -> Result {
 fn convolution_of_one_dimension() -> Result {
     let mut k = Kernel::new("conv1d", 128);
     let n = k.size("n", 1 << 20);
-    let two = k.pool.constant(2);
-    let longer = k.pool.add(n, two);
+    let two = k.constant(2);
+    let longer = k.add(n, two);
     let (x, y) = (
         k.input("x", Element::F32, &[longer]),
         k.output("y", Element::F32, &[n]),
@@ -197,7 +198,7 @@ fn convolution_of_one_dimension() -> Result {
         .partition(&mut k, &one, thread)?;
     let sums = k.fragment_of(&y, 0.0)?;
     for (j, w) in (0..).zip(weights) {
-        let j = k.pool.constant(j);
+        let j = k.constant(j);
         let x = x.tile(&mut k, &[128], &[block])?.at(&mut k, &[j])?;
         let x = x.partition(&mut k, &one, thread)?;
         let x = k.load_fragment(&x)?;
@@ -224,8 +225,8 @@ fn convolution_of_one_dimension() -> Result {
 fn stencil_with_a_halo() -> Result {
     let mut k = Kernel::new("stencil", 128);
     let n = k.size("n", 1 << 20);
-    let (zero, two) = (k.pool.constant(0), k.pool.constant(2));
-    let longer = k.pool.add(n, two);
+    let (zero, two) = (k.constant(0), k.constant(2));
+    let longer = k.add(n, two);
     let (x, y) = (
         k.input("x", Element::F32, &[longer]),
         k.output("y", Element::F32, &[n]),
@@ -239,16 +240,16 @@ fn stencil_with_a_halo() -> Result {
     );
     let x = x.tile(&mut k, &[128], &[block])?;
     let part = |k: &mut Kernel, v: &View, by: i64| {
-        let by = k.pool.constant(by);
+        let by = k.constant(by);
         v.at(k, &[by])?.partition(k, &one, thread)
     };
     let (from, to) = (part(&mut k, &x, 0)?, part(&mut k, &tile, 0)?);
     k.copy(&from, &to)?;
-    let halo = k.compare(Cmp::Lt, thread, two);
-    k.begin_if(halo, false);
-    let (from, to) = (part(&mut k, &x, 128)?, part(&mut k, &tile, 128)?);
-    k.copy(&from, &to)?;
-    k.end_if();
+    let halo = Predicate::of(&mut k, thread, Cmp::Lt, two);
+    k.when(halo, |k| {
+        let (from, to) = (part(k, &x, 128)?, part(k, &tile, 128)?);
+        k.copy(&from, &to)
+    })?;
     k.barrier();
     let y = y
         .tile(&mut k, &[128], &[block])?
@@ -290,8 +291,7 @@ fn bitonic_sort() -> Result {
     let [x, y, all] = [x?, y?, tile.clone()].map(|v| v.partition(&mut k, &two, thread));
     let (x, y, all) = (x?, y?, all?);
     k.copy(&x, &all)?;
-    let zero = k.pool.constant(0);
-    for size in [2, 4, 8, 16, 32, 64, 128] {
+    for size in [2, 4, 8, 16, 32, 64, 128_u32] {
         let mut apart = size / 2;
         while apart > 0 {
             k.barrier();
@@ -302,11 +302,10 @@ fn bitonic_sort() -> Result {
             ));
             let pair = tile.partition(&mut k, &share, thread)?;
             let first = pair.coordinates(&mut k, 0)?[0];
-            let bit = k.pool.and(first, size as u64);
-            let up = Predicate::of(&mut k, bit, Cmp::Eq, zero);
+            let up = U32::index(&mut k, first).and(&mut k, size).eq(&mut k, 0);
             let held = k.load_fragment(&pair)?;
-            let held_values = values::<f32>(&mut k, &held)?;
-            let (a, b) = (held_values[0], held_values[1]);
+            let values: Vec<F32> = held.thread_values(&mut k)?;
+            let (a, b) = (values[0], values[1]);
             let (low, high) = (a.min(&mut k, b), a.max(&mut k, b));
             let new = [up.select(&mut k, low, high), up.select(&mut k, high, low)];
             let new = with(&mut k, &held, &new)?;
@@ -335,27 +334,21 @@ fn bitonic_sort() -> Result {
 #[test]
 fn nibbles_unpacked() -> Result {
     let mut k = Kernel::new("unpack", 128);
-    let (n, eight) = (k.size("n", 1 << 20), k.pool.constant(8));
+    let (n, eight) = (k.size("n", 1 << 20), k.constant(8));
     let (x, y) = (
         k.input("x", Element::S32, &[n]),
         k.output("y", Element::F32, &[n, eight]),
     );
-    let (block, thread, zero) = (k.tiles(Axis::X, n, 128)?, k.thread(), k.pool.constant(0));
+    let (block, thread, zero) = (k.tiles(Axis::X, n, 128)?, k.thread(), k.constant(0));
     let x =
         x.tile(&mut k, &[128], &[block])?
             .partition(&mut k, &layout("(128,1):(1,0)"), thread)?;
     let y = y.tile(&mut k, &[128, 8], &[block, zero])?;
     let y = y.partition(&mut k, &layout("(128,8):(1,128)"), thread)?;
     let words = k.load_fragment(&x)?;
-    let word = values::<i32>(&mut k, &words)?[0].register(&mut k);
-    let all: Vec<F32> = (0..8)
-        .map(|i| {
-            let (moved, low) = (k.reg(Class::B32), k.reg(Class::B32));
-            k.binary(Binary::Shr, Type::U32, moved, word, 4 * i);
-            k.binary(Binary::And, Type::B32, low, moved, 15);
-            S32::of(low).expect("32 bits").to_f32(&mut k)
-        })
-        .collect();
+    let word = words.thread_values::<u32>(&mut k)?[0];
+    let nibble = |i: u32| word.shr(&mut k, 4 * i).and(&mut k, 15).to_f32(&mut k);
+    let all: Vec<F32> = (0..8).map(nibble).collect();
     let new = k.fragment_of(&y, 0.0)?;
     let new = with(&mut k, &new, &all)?;
     k.store_fragment(&y, &new)?;
@@ -373,38 +366,49 @@ fn nibbles_unpacked() -> Result {
     Ok(())
 }
 
+/// C = AB of 8×8 matrices: a product a thread.
 #[test]
 fn small_products_in_batches() -> Result {
-    let mut k = Kernel::new("products", 64);
-    let (batch, four, zero) = (
-        k.size("batch", 1 << 20),
-        k.pool.constant(4),
-        k.pool.constant(0),
-    );
-    let [a, b] = ["a", "b"].map(|name| k.input(name, Element::F32, &[batch, four, four]));
-    let c = k.output("c", Element::F32, &[batch, four, four]);
-    let (block, thread) = (k.tiles(Axis::X, batch, 64)?, k.thread());
-    // A product a thread; value v is row v mod 4, column v / 4.
+    let mut k = Kernel::new("products", 32);
+    let (batch, side, zero) = (k.size("batch", 1 << 20), k.constant(8), k.constant(0));
+    let [a, b] = ["a", "b"].map(|name| k.input(name, Element::F32, &[batch, side, side]));
+    let c = k.output("c", Element::F32, &[batch, side, side]);
+    let (block, thread) = (k.tiles(Axis::X, batch, 32)?, k.thread());
+    // Value v is row v mod 8, column v / 8.
     let [a, b, c] = [a, b, c].map(|v| {
-        v.tile(&mut k, &[64, 4, 4], &[block, zero, zero])?
-            .partition(&mut k, &layout("(64,16):(1,64)"), thread)
+        v.tile(&mut k, &[32, 8, 8], &[block, zero, zero])?
+            .partition(&mut k, &layout("(32,64):(1,32)"), thread)
     });
     let c = c?;
     let (a, b) = (k.load_fragment(&a?)?, k.load_fragment(&b?)?);
-    let (a, b) = (values::<f32>(&mut k, &a)?, values::<f32>(&mut k, &b)?);
+    let a: Vec<F32> = a.thread_values(&mut k)?;
+    let b: Vec<F32> = b.thread_values(&mut k)?;
     let mut all = Vec::new();
-    for v in 0..16 {
-        let (row, column) = (v % 4, v / 4);
+    for v in 0..64 {
+        let (row, column) = (v % 8, v / 8);
         let mut sum = F32::from(0.0);
-        for i in 0..4 {
-            sum = a[row + 4 * i].fma(&mut k, b[i + 4 * column], sum);
+        for i in 0..8 {
+            sum = a[row + 8 * i].fma(&mut k, b[i + 8 * column], sum);
         }
         all.push(sum);
     }
     let sums = k.fragment_of(&c, 0.0)?;
     let sums = with(&mut k, &sums, &all)?;
     k.store_fragment(&c, &sums)?;
-    assert_eq!(k.build(ARCH)?.proof.covered, ["c"]);
+    let kernel = k.build(ARCH)?;
+    let (a, b) = (numbers(40 * 64), numbers(41 * 64));
+    let args = vec![
+        ("batch", Arg::from(40_u32)),
+        ("a", Arg::input(&a)),
+        ("b", Arg::input(&b[64..])),
+        ("c", Arg::output::<f32>(40 * 64)),
+    ];
+    let c: Vec<f32> = ran(&kernel, args)?.get("c")?;
+    for (at, c) in c.iter().enumerate() {
+        let (matrix, row, column) = (at / 64 * 64, at / 8 % 8 * 8, at % 8);
+        let products = (0..8).map(|i| a[matrix + row + i] * b[64 + matrix + 8 * i + column]);
+        assert_eq!(*c, products.sum::<f32>(), "{at}");
+    }
     Ok(())
 }
 
@@ -430,14 +434,28 @@ fn permuted_modes() -> Result {
         .tile(&mut k, &[1, 1, 128], &[j, i, block])?
         .partition(&mut k, &one, thread)?;
     k.copy(&x, &y)?;
-    assert_eq!(k.build(ARCH)?.proof.covered, ["y"]);
+    let kernel = k.build(ARCH)?;
+    let [a, b, c] = [3, 5, 150];
+    let x = numbers(a * b * c);
+    let args = vec![
+        ("a", Arg::from(a as u32)),
+        ("b", Arg::from(b as u32)),
+        ("c", Arg::from(c as u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(x.len())),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    for (at, y) in y.iter().enumerate() {
+        let (j, i, l) = (at / c / a, at / c % a, at % c);
+        assert_eq!(*y, x[(i * b + j) * c + l]);
+    }
     Ok(())
 }
 
 #[test]
 fn two_vectors_one_after_the_other() -> Result {
     let mut k = Kernel::new("concat", 128);
-    let (n, two) = (k.size("n", 1 << 20), k.pool.constant(2));
+    let (n, two) = (k.size("n", 1 << 20), k.constant(2));
     let inputs = ["a", "b"].map(|name| k.input(name, Element::F32, &[n]));
     let y = k.output("y", Element::F32, &[two, n]);
     let (block, thread, one) = (
@@ -446,7 +464,7 @@ fn two_vectors_one_after_the_other() -> Result {
         layout("(128,1):(1,0)"),
     );
     for (row, x) in (0..).zip(inputs) {
-        let row = k.pool.constant(row);
+        let row = k.constant(row);
         let x = x
             .tile(&mut k, &[128], &[block])?
             .partition(&mut k, &one, thread)?;
@@ -455,7 +473,15 @@ fn two_vectors_one_after_the_other() -> Result {
             .partition(&mut k, &one, thread)?;
         k.copy(&x, &y)?;
     }
-    assert_eq!(k.build(ARCH)?.proof.covered, ["y"]);
+    let kernel = k.build(ARCH)?;
+    let both = numbers(2 * 300);
+    let args = vec![
+        ("n", Arg::from(300_u32)),
+        ("a", Arg::input(&both[..300])),
+        ("b", Arg::input(&both[300..])),
+        ("y", Arg::output::<f32>(600)),
+    ];
+    assert_eq!(ran(&kernel, args)?.get::<f32>("y")?, both);
     Ok(())
 }
 
@@ -463,7 +489,7 @@ fn two_vectors_one_after_the_other() -> Result {
 fn column_sums() -> Result {
     let mut k = Kernel::new("column_sums", 128);
     let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
-    let (one_row, zero) = (k.pool.constant(1), k.pool.constant(0));
+    let (one_row, zero) = (k.constant(1), k.constant(0));
     let x = k.input("x", Element::F32, &[rows, cols]);
     let y = k.output("y", Element::F32, &[one_row, cols]);
     let (block, thread, one) = (
@@ -475,13 +501,12 @@ fn column_sums() -> Result {
         .tile(&mut k, &[1, 128], &[zero, block])?
         .partition(&mut k, &one, thread)?;
     let sums = k.fragment_of(&y, 0.0)?;
-    let turn = k.open_loop("row", 0, 1, 1 << 20);
-    let x = x
-        .tile(&mut k, &[1, 128], &[turn.counter, block])?
-        .partition(&mut k, &one, thread)?;
-    let x = k.load_fragment(&x)?;
-    sums.update_with(&mut k, &x, |k, sum, x| sum.add(k, x))?;
-    k.close_loop(&turn, rows);
+    k.for_loop("row", 0, 1, rows, |k, row| {
+        let x = x.tile(k, &[1, 128], &[row, block])?;
+        let x = x.partition(k, &one, thread)?;
+        let x = k.load_fragment(&x)?;
+        sums.update_with(k, &x, |k, sum, x| sum.add(k, x))
+    })?;
     k.store_fragment(&y, &sums)?;
     let kernel = k.build(ARCH)?;
     let x = numbers(5 * 150);
@@ -499,11 +524,11 @@ fn column_sums() -> Result {
 #[test]
 fn cross_entropy() -> Result {
     let mut k = Kernel::new("cross_entropy", 128);
-    let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(128));
+    let (rows, cols) = (k.size("rows", 1 << 20), k.constant(128));
     let x = k.input("x", Element::F32, &[rows, cols]);
     let target = k.input("target", Element::F32, &[rows]);
     let loss = k.output("loss", Element::F32, &[rows]);
-    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.pool.constant(0), k.thread());
+    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.constant(0), k.thread());
     let share = x.tile(&mut k, &[4, 128], &[i, zero])?;
     let share = share.partition(&mut k, &layout("((32,4),4):((4,1),128)"), thread)?;
     let [target, loss] = [target, loss].map(|v| {
@@ -527,7 +552,21 @@ fn cross_entropy() -> Result {
     let all = log.zip(&mut k, &most, |k, a, b| a.add(k, b))?;
     let all = all.zip(&mut k, &picked, |k, a, b| a.sub(k, b))?;
     k.store_fragment(&loss, &all)?;
-    assert_eq!(k.build(ARCH)?.proof.covered, ["loss"]);
+    let kernel = k.build(ARCH)?;
+    let x: Vec<f32> = numbers(7 * 128).iter().map(|x| x / 10.0).collect();
+    let targets: Vec<f32> = (0..7).map(|i| (i * 29 % 128) as f32).collect();
+    let args = vec![
+        ("rows", Arg::from(7_u32)),
+        ("x", Arg::input(&x)),
+        ("target", Arg::input(&targets)),
+        ("loss", Arg::output::<f32>(7)),
+    ];
+    let losses: Vec<f32> = ran(&kernel, args)?.get("loss")?;
+    for ((row, target), loss) in x.chunks(128).zip(targets).zip(losses) {
+        let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+        let right = sum.ln() - f64::from(row[target as usize]);
+        assert!((f64::from(loss) - right).abs() < 1e-4, "{loss} {right}");
+    }
     Ok(())
 }
 
@@ -549,17 +588,15 @@ fn barriers_on_both_sides_of_an_argument() -> Result {
                     most.sub(k, least).gt(k, 7)
                 }
             };
-            k.begin_if(p, true);
-            k.barrier();
-            k.otherwise();
-            k.barrier();
-            k.end_if();
+            let wait = |k: &mut Kernel| {
+                k.barrier();
+                Done::Ok(())
+            };
+            k.when_else(p, wait, wait).expect("barriers");
             // The opposite of an integer comparison is another comparison.
             if kind == 0 {
                 for p in [a.lt(k, b), a.ge(k, b)] {
-                    k.begin_if(p, true);
-                    k.barrier();
-                    k.end_if();
+                    barrier_when(k, p);
                 }
             }
         })?;
@@ -594,26 +631,26 @@ fn by_parity(barrier: bool) -> Result<Kernel> {
     let ([put0, put1], [take0, take1]) = (put, take);
     let (put, take) = ([put0?, put1?], [take0?, take1?]);
     let sums = k.fragment_of(&x, 0.0)?;
-    let (rounds, one_bit) = (k.size("rounds", 1000), k.pool.constant(1));
+    let (rounds, one_bit) = (k.size("rounds", 1000), k.constant(1));
     k.copy(&x, &put[0])?;
     k.barrier();
-    let turn = k.open_loop("round", 0, 1, 1000);
-    let bit = k.pool.and(turn.counter, 1);
-    let even = k.compare(Cmp::Lt, bit, one_bit);
-    k.begin_if(even, true);
-    for (now, next) in [(0, 1), (1, 0)] {
-        k.copy(&x, &put[next])?;
-        let read = k.load_fragment(&take[now])?;
-        add(&mut k, &sums, &read)?;
-        if now == 0 {
-            k.otherwise();
+    k.for_loop("round", 0, 1, rounds, |k, round| {
+        let bit = k.rem(round, 2);
+        let even = Predicate::of(k, bit, Cmp::Lt, one_bit);
+        let stage = |now: usize, next: usize| {
+            let (x, put, take, sums) = (&x, &put, &take, &sums);
+            move |k: &mut Kernel| {
+                k.copy(x, &put[next])?;
+                let read = k.load_fragment(&take[now])?;
+                add(k, sums, &read)
+            }
+        };
+        k.when_else(even, stage(0, 1), stage(1, 0))?;
+        if barrier {
+            k.barrier();
         }
-    }
-    k.end_if();
-    if barrier {
-        k.barrier();
-    }
-    k.close_loop(&turn, rounds);
+        Done::Ok(())
+    })?;
     k.store_fragment(&y, &sums)?;
     Ok(k)
 }

@@ -1,19 +1,9 @@
 //! What is refused when a kernel is proven.
 
-use super::{ARCH, Result, layout, refusal, swizzled, through_shared, vectors};
+use super::{ARCH, Result, barrier_when, layout, refusal, swizzled, through_shared, vectors};
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::value::Predicate;
-use tilewright::codegen::view::ViewError;
-
-/// A barrier of those threads where `p` holds.
-fn barrier_when(k: &mut Kernel, p: Predicate) {
-    let done = k.when(p, |k| {
-        k.barrier();
-        Ok::<(), ViewError>(())
-    });
-    done.expect("a barrier");
-}
 
 #[test]
 fn beyond_a_shared_buffer_nothing_is_touched() -> Result {

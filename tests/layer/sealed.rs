@@ -1,7 +1,7 @@
 //! What types do not exclude is recorded while a kernel is written, and refused when it is built: values of other kernels and of scopes that have ended, names and
 //! comments that would be more than that, sizes and architectures that do not fit.
 
-use super::{ARCH, Result, layout, refusal, swizzled, vectors};
+use super::{ARCH, Done, Result, layout, refusal, swizzled, vectors};
 use tilewright::codegen::gemm::epilogue::Function;
 use tilewright::codegen::gemm::simt::SgemmPlan;
 use tilewright::codegen::gemm::{Operands, Plan, PlanError};
@@ -13,8 +13,6 @@ use tilewright::codegen::value::{F32, Predicate, S32, U32, Variable};
 use tilewright::codegen::view::{Combine, Fragment, ViewError};
 use tilewright::codegen::{Arch, Proven, Usage};
 use tilewright::{TiledMma, atoms};
-
-type Done = std::result::Result<(), ViewError>;
 
 /// Builds a kernel of 64 threads that `write` writes, which is refused for a mistake; returns the message.
 #[track_caller]

@@ -65,13 +65,6 @@ pub enum ProofError {
         /// Its name in the text.
         register: String,
     },
-    /// A register is written that the prover, and the rest of the kernel, take for what does not change.
-    Reassigned {
-        /// Its name in the text.
-        register: String,
-        /// What it holds.
-        holds: &'static str,
-    },
     /// A loop may not end, or its counter may wrap around.
     Loop {
         /// The loop.
@@ -223,7 +216,6 @@ impl ProofError {
             Self::Meaning { .. } => "meaning",
             Self::Width { .. } => "width",
             Self::Register { .. } => "register",
-            Self::Reassigned { .. } => "reassigned",
             Self::Loop { .. } => "loop",
             Self::PartialWarp { .. } => "partial_warp",
             Self::Input { .. } => "input",
@@ -278,10 +270,6 @@ impl fmt::Display for ProofError {
             Self::Guard { access, thread } => write!(
                 f,
                 "{access}: its guard never holds, for thread {thread} and all others: the access is never made"
-            ),
-            Self::Reassigned { register, holds } => write!(
-                f,
-                "register {register} holds {holds}, and an instruction writes it: let it write a variable of its own"
             ),
             Self::Loop { name, reason } => write!(f, "loop {name}: {reason}"),
             Self::PartialWarp { what } => write!(

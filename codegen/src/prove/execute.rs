@@ -278,54 +278,6 @@ pub(super) struct Machine<'a> {
     pub(super) at_leave: Option<QuickSet<Reg>>,
 }
 
-/// What is written once, and read as what it was made for from everywhere: parameters, indices of threads and blocks, the address of shared memory.
-fn written_once(entry: &Entry) -> Result<(), ProofError> {
-    let mut fixed: QuickMap<Reg, &'static str> = QuickMap::default();
-    let mut written: QuickSet<Reg> = QuickSet::default();
-    let mut twice = None;
-    each_instruction(&entry.nodes, &mut |inst| {
-        let holds = match inst {
-            Inst::Special { .. } => Some("the index of a thread or a block"),
-            Inst::Param { .. } | Inst::ToGlobal { .. } => Some("a parameter"),
-            Inst::SharedBase { .. } => Some("the address of shared memory"),
-            _ => None,
-        };
-        for to in inst.results() {
-            let known = fixed.get(&to).copied();
-            let before = !written.insert(to);
-            twice = twice.or(known.or(holds).filter(|_| before).map(|holds| (to, holds)));
-            if let Some(holds) = holds {
-                fixed.insert(to, holds);
-            }
-        }
-    });
-    twice.map_or(Ok(()), |(to, holds)| {
-        Err(ProofError::Reassigned {
-            register: crate::print::register(to),
-            holds,
-        })
-    })
-}
-
-/// Does something with each instruction, inner ones too.
-fn each_instruction<'n>(nodes: &'n [Node], f: &mut impl FnMut(&'n Inst)) {
-    for node in nodes {
-        match node {
-            Node::Inst(s) => f(&s.inst),
-            Node::If(b) => {
-                each_instruction(&b.then, f);
-                each_instruction(&b.otherwise, f);
-            }
-            Node::Loop(l) => {
-                each_instruction(&l.entry, f);
-                each_instruction(&l.body, f);
-            }
-            Node::Roles(roles) => roles.iter().for_each(|r| each_instruction(&r.body, f)),
-            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
-        }
-    }
-}
-
 /// What instructions are called that all 32 lanes of a warp must execute together.
 fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
     Some(match inst {
@@ -339,7 +291,6 @@ fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
 
 /// Follows a kernel.
 pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
-    written_once(entry)?;
     let mut machine = Machine::new(entry)?;
     let (threads, blocks, ranks) = (machine.threads, machine.blocks, machine.ranks);
     machine.nodes(&entry.nodes)?;

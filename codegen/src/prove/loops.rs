@@ -59,12 +59,6 @@ impl Machine<'_> {
         self.nodes(&l.entry)?;
         let mut assigned = Assignments::default();
         assignments(&l.body, true, &mut assigned);
-        if assigned.contains_key(&l.counter) {
-            return Err(ProofError::Reassigned {
-                register: crate::print::register(l.counter),
-                holds: "the counter of a loop",
-            });
-        }
         // What is carried from turn to turn in a way that is known.
         let mut steps: Vec<(Reg, Lin, Step)> =
             vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];

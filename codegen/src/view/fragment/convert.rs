@@ -19,7 +19,7 @@ impl Kernel {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let rounded = k.convert_fragment(&sums, Element::F16)?;
-    /// assert_eq!((rounded.element(), rounded.registers().len()), (Element::F16, 2));
+    /// assert_eq!((rounded.element(), rounded.values()), (Element::F16, 4));
     /// assert!(k.convert_fragment(&sums, Element::F64).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -108,7 +108,7 @@ impl Fragment {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
-    /// assert_eq!(sums.convert(&mut k, Element::Bf16)?.registers().len(), 2);
+    /// assert_eq!(sums.convert(&mut k, Element::Bf16)?.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

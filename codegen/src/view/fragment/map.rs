@@ -87,7 +87,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let relu = sums.map(&mut k, |k, x| x.max(k, 0.0))?;
-    /// assert_ne!(relu.registers(), sums.registers());
+    /// assert_eq!(relu.shape(), sums.shape());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -114,7 +114,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let powers = sums.map_words(&mut k, |k, pair: F16x2| pair.exp2(k))?;
-    /// assert_eq!(powers.registers().len(), 2);
+    /// assert_eq!(powers.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -215,7 +215,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let (a, b) = (k.accumulators(&mma, [16, 8], lane)?, k.accumulators(&mma, [16, 8], lane)?);
     /// let sums = a.zip_words(&mut k, &b, |k, a: F16x2, b| a.add(k, b))?;
-    /// assert_eq!(sums.registers().len(), 2);
+    /// assert_eq!(sums.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -37,7 +37,7 @@ impl Kernel {
     /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A)?;
     /// let matrices = tile.partition_s(&mut k, &copy, lane)?;
     /// let (a, b) = (k.load_fragment(&pairs)?, k.load_fragment(&matrices)?);
-    /// assert_eq!((a.registers().len(), b.registers().len()), (8, 8));
+    /// assert_eq!((a.values(), b.values()), (16, 16));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

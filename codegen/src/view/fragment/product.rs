@@ -37,7 +37,7 @@ impl Kernel {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)")?)?;
     /// let thread = k.thread();
     /// let sums = k.accumulators(&mma, [64, 64], thread)?;
-    /// assert_eq!(sums.registers().len(), 64 * 64 / 128);
+    /// assert_eq!(sums.values(), 64 * 64 / 128);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

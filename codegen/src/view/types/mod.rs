@@ -173,7 +173,7 @@ impl Kernel {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     /// let lane = k.lane();
     /// let sums = k.typed_accumulators::<F32, C<16>, C<8>>(&mma, lane)?;
-    /// assert_eq!(sums.untyped().registers().len(), 4);
+    /// assert_eq!(sums.untyped().values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -329,7 +329,7 @@ impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// let tile = k.typed_shared::<F16, Layout<(C<16>, C<16>), (C<16>, C<1>)>>("a")?;
     /// let lane = k.lane();
     /// let a = tile.partition_a(&mut k, &mma, lane)?.vectors(&k, 2)?.load(&mut k)?;
-    /// assert_eq!(a.untyped().registers().len(), 4);
+    /// assert_eq!(a.untyped().values(), 8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -438,7 +438,7 @@ impl<E: ViewElement, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A)?;
     /// let tile = k.typed_shared::<F16, Layout<(C<16>, C<16>), (C<16>, C<1>)>>("a")?;
     /// let lane = k.lane();
-    /// assert_eq!(tile.load_matrices(&mut k, &copy, lane)?.untyped().registers().len(), 4);
+    /// assert_eq!(tile.load_matrices(&mut k, &copy, lane)?.untyped().values(), 8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -617,7 +617,7 @@ impl<E: ViewElement, S: InMemory, Shape: StaticTuple> TypedPartition<E, S, Shape
     /// let lane = k.lane();
     /// let share = tile.partition::<Layout<(C<32>, C<2>), (C<2>, C<1>)>>(&mut k, lane)?;
     /// let values: TypedView<F32, Registers, Extents<C<64>>> = share.load(&mut k)?;
-    /// assert_eq!(values.untyped().registers().len(), 2);
+    /// assert_eq!(values.untyped().values(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -674,7 +674,7 @@ impl<E, Shape: StaticTuple> Held<E, Shape> {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     /// let lane = k.lane();
     /// let sums = k.typed_accumulators::<F32, C<16>, C<8>>(&mma, lane)?;
-    /// assert_eq!(sums.convert::<F16>(&mut k)?.untyped().registers().len(), 2);
+    /// assert_eq!(sums.convert::<F16>(&mut k)?.untyped().values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
