@@ -2,11 +2,14 @@
 
 use super::vectors;
 use super::{ARCH, Done, Result, add, barrier_when, layout, refusal, swizzled, through_shared};
-use tilewright::codegen::Proven;
+use tilewright::codegen::gemm::epilogue::Function;
+use tilewright::codegen::gemm::simt::SgemmPlan;
+use tilewright::codegen::gemm::{Operands, Plan, PlanError};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate, S32, U32};
 use tilewright::codegen::view::{Fragment, Partition, View};
+use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, run};
 use tilewright::{Layout, TiledCopy, TiledMma, atoms};
 
@@ -611,16 +614,30 @@ fn together(threads: u32, stands: Stands, what: Together) -> Result<Kernel> {
         k.copy(&from, &to)
     })?;
     k.barrier();
-    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)"))?;
-    let sums = k.accumulators(&mma, [16, 8], lane)?;
-    let (left, right) = (
-        a.partition_a(&mut k, &mma, lane)?,
-        b.partition_b(&mut k, &mma, lane)?,
-    );
-    let (left, right) = (k.fragment_of(&left, 0.0)?, k.fragment_of(&right, 0.0)?);
-    let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, tilewright::Operand::A)?;
-    let matrices = a.partition_s(&mut k, &copy, lane)?;
     let single = value.thread_values::<f32>(&mut k)?[0];
+    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)"))?;
+    let act: Box<dyn FnOnce(&mut Kernel) -> Done> = match what {
+        Together::Product => {
+            let sums = k.accumulators(&mma, [16, 8], lane)?;
+            let left = a.partition_a(&mut k, &mma, lane)?;
+            let right = b.partition_b(&mut k, &mma, lane)?;
+            let [left, right] = [left, right].map(|share| {
+                let zeros = k.fragment_of(&share, 0.0)?;
+                zeros.convert(&mut k, Element::F16)
+            });
+            let (left, right) = (left?, right?);
+            Box::new(move |k| k.gemm(&mma, &left, &right, &sums))
+        }
+        Together::Matrices => {
+            let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, tilewright::Operand::A)?;
+            let matrices = a.partition_s(&mut k, &copy, lane)?;
+            Box::new(move |k| k.load_fragment(&matrices).map(drop))
+        }
+        Together::Shuffle => Box::new(move |k| {
+            let _ = single.shuffle(k, Shuffle::Butterfly, 1);
+            Ok(())
+        }),
+    };
     let guard: Option<Predicate> = match stands {
         Stands::Free => None,
         Stands::Lanes => {
@@ -648,24 +665,17 @@ fn together(threads: u32, stands: Stands, what: Together) -> Result<Kernel> {
             None
         }
         Stands::AfterBreak => {
-            let some = k.size("some", 1000);
+            let (sign, some): (S32, _) = (k.argument("sign"), k.size("some", 1000));
             k.for_loop("round", 0, 1, some, |k, _| {
-                let p = single.lt(k, 0.0);
+                let p = sign.lt(k, 0);
                 k.break_when(p);
                 Done::Ok(())
             })?;
             None
         }
-        Stands::InBrokenLoop => Some(single.lt(&mut k, 0.0)),
-    };
-    let act = |k: &mut Kernel| -> Done {
-        match what {
-            Together::Product => k.gemm(&mma, &left, &right, &sums),
-            Together::Matrices => k.load_fragment(&matrices).map(drop),
-            Together::Shuffle => {
-                let _ = single.shuffle(k, Shuffle::Butterfly, 1);
-                Ok(())
-            }
+        Stands::InBrokenLoop => {
+            let sign: S32 = k.argument("sign");
+            Some(sign.lt(&mut k, 0))
         }
     };
     match guard {
@@ -685,7 +695,9 @@ fn together(threads: u32, stands: Stands, what: Together) -> Result<Kernel> {
 
 #[test]
 fn instructions_of_whole_warps_take_whole_warps() -> Result {
-    use Stands::*;
+    use Stands::{
+        AfterBreak, AfterExit, AfterLoop, Argument, Data, Free, InBrokenLoop, Lanes, Warps,
+    };
     for what in [Together::Product, Together::Matrices, Together::Shuffle] {
         for (threads, stands, right) in [
             (32, Free, true),
@@ -697,7 +709,7 @@ fn instructions_of_whole_warps_take_whole_warps() -> Result {
             (64, Data, false),
             (64, AfterExit, false),
             (64, AfterBreak, true),
-            (64, InBrokenLoop, false),
+            (64, InBrokenLoop, true),
             (32, Lanes, false),
             (48, Free, false),
             (48, Warps, true),
@@ -713,14 +725,42 @@ fn instructions_of_whole_warps_take_whole_warps() -> Result {
             }
         }
     }
-    let error = refusal(together(16, Free, Together::Product)?);
+    let error = refusal(together(16, Free, Together::Shuffle)?);
     assert_eq!(error.code(), "partial_warp");
-    assert!(
-        error
-            .to_string()
-            .contains("mma.sync is an instruction of whole warps"),
-        "{error}"
-    );
+    let wanted = "a shuffle is an instruction of whole warps";
+    assert!(error.to_string().contains(wanted), "{error}");
+    // Operands of matrix instructions are shares of a warp, which such a block does not have.
+    for what in [Together::Product, Together::Matrices] {
+        assert!(together(16, Free, what).is_err(), "{what:?}");
+    }
+    Ok(())
+}
+
+/// Functions of a product are called in whole warps, too.
+#[test]
+fn epilogue_functions_keep_warps_whole() -> Result {
+    type Emitted = std::result::Result<(), PlanError>;
+    let emitted = |apart: bool| -> Emitted {
+        let function = Function::new("neighbours", move |k, c| {
+            let x = c.values::<f32>(k)?[0];
+            let give = |k: &mut Kernel| -> Emitted {
+                let _ = x.shuffle(k, Shuffle::Butterfly, 1);
+                Ok(())
+            };
+            if apart {
+                let p = x.lt(k, 0.0);
+                k.when(p, give)
+            } else {
+                give(k)
+            }
+        });
+        let plan = SgemmPlan::MAXAS_64.with_epilogue(function)?;
+        plan.emit(Operands::ALL[0], ARCH).map(drop)
+    };
+    emitted(false)?;
+    let error = emitted(true).expect_err("by data").to_string();
+    let wanted = "a shuffle is an instruction of whole warps";
+    assert!(error.contains(wanted), "{error}");
     Ok(())
 }
 
@@ -977,6 +1017,9 @@ fn asynchronous_copies_of_an_output_are_waited_for() -> Result {
         }
         Ok(k)
     };
+    let error = kernel(Waits::Before, false)?.build(Arch(75));
+    let error = error.expect_err("no cp.async").to_string();
+    assert!(error.contains("sm_80 is the first to have"), "{error}");
     for (waits, right) in [
         (Waits::Before, true),
         (Waits::ForAll, true),
