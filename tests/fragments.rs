@@ -384,7 +384,7 @@ fn an_architecture_without_the_instruction_is_refused() -> Result {
     let error = built(75)?.expect_err("no cp.async");
     assert_eq!(
         error.to_string(),
-        "the prover does not follow a kernel for sm_75 with asynchronous copies, which sm_80 is the first to have: build it for that"
+        "the kernel is not well-formed: it has asynchronous copies, which sm_75 does not have and sm_80 is the first to have: build it for that"
     );
     Ok(())
 }

@@ -210,5 +210,5 @@ fn a_shuffle_of_half_a_warp_is_refused() {
     })
     .expect("a branch");
     let error = k.build(Arch(80)).expect_err("half of the lanes");
-    assert_eq!(error.code(), "divergent");
+    assert_eq!(error.code(), "partial_warp");
 }

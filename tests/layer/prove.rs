@@ -38,6 +38,7 @@ fn beyond_a_shared_buffer_nothing_is_touched() -> Result {
 fn a_bound_that_nothing_keeps_proves_nothing() -> Result {
     let mut k = Kernel::new("k", 32);
     let n = k.size("n", 1000);
+    let x = k.input("x", Element::F32, &[n]);
     let y = k.output("y", Element::F32, &[n]);
     let tile = k.shared("tile", Element::F32, &swizzled("(4,32):(32,1)"))?;
     // n is up to 1000, and tile n is inside only for 0.
@@ -47,11 +48,13 @@ fn a_bound_that_nothing_keeps_proves_nothing() -> Result {
         .tile(&mut k, &[1, 32], &[said, zero])?
         .partition(&mut k, &one, thread)?;
     let block = k.tiles(Axis::X, n, 32)?;
-    let y = y
-        .tile(&mut k, &[32], &[block])?
-        .partition(&mut k, &one, thread)?;
-    let values = k.load_tile(&y)?;
-    k.store_tile(&row, &values)?;
+    let [x, y] = [x, y].map(|v| {
+        v.tile(&mut k, &[32], &[block])?
+            .partition(&mut k, &one, thread)
+    });
+    let (x, y) = (x?, y?);
+    k.copy(&x, &row)?;
+    k.copy(&x, &y)?;
     let error = refusal(k);
     let refused = matches!(
         error,

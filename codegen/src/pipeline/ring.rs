@@ -70,7 +70,7 @@ type Filler<'f, const N: usize> =
 ///     &Layout::parse("(1,4):(0,1)")?,
 /// )?;
 /// let (thread, zero) = (k.thread(), k.constant(0));
-/// let ring = k.ring(3, [Staged::new("x", Element::F32, [16, 32], &[])], |k, [to], step| {
+/// let ring = k.ring(3, [Staged::new("tile", Element::F32, [16, 32], &[])], |k, [to], step| {
 ///     let from = x.tile(k, &[16, 32], &[zero, step])?.partition_s(k, &copy, thread)?;
 ///     let to = to.partition_d(k, &copy, thread)?;
 ///     k.copy(&from, &to)
