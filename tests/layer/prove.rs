@@ -41,8 +41,8 @@ fn a_bound_that_nothing_keeps_proves_nothing() -> Result {
     let x = k.input("x", Element::F32, &[n]);
     let y = k.output("y", Element::F32, &[n]);
     let tile = k.shared("tile", Element::F32, &swizzled("(4,32):(32,1)"))?;
-    // n is up to 1000, and tile n is inside only for 0.
-    let (said, zero) = (k.bounded(n, 0), k.constant(0));
+    // n is up to 1000, and tile n is inside only up to 3.
+    let (said, zero) = (k.bounded(n, 3), k.constant(0));
     let (thread, one) = (k.thread(), layout("(32,1):(1,0)"));
     let row = tile
         .tile(&mut k, &[1, 32], &[said, zero])?
