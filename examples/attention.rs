@@ -80,7 +80,7 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
     let mut k = Kernel::new(&format!("attention_{element}_{d}"), threads as u32);
     let (sets, group) = (k.size("sets", HEADS[1]), k.size("group", HEADS[0]));
     let (queries, keys) = (k.size("queries", MOST), k.size("keys", MOST));
-    let (zero, width, thread) = (k.pool.constant(0), k.pool.constant(d), k.thread());
+    let (zero, width, thread) = (k.constant(0), k.constant(d), k.thread());
     let q = k.input("q", element, &[sets, group, queries, width]);
     let [key, value] = ["k", "v"].map(|name| k.input(name, element, &[sets, keys, width]));
     let o = k.output("o", element, &[sets, group, queries, width]);
@@ -134,7 +134,7 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
     // Some query of this block sees the keys before `end`, all of them those before `seen`.
     let (mut end, mut seen) = (keys, keys);
     if causal {
-        let [first, last] = [1, m].map(|row| k.pool.linear(&[(m, i)], row));
+        let [first, last] = [1, m].map(|row| k.linear(&[(m, i)], row));
         (end, seen) = (k.smaller(keys, last), k.smaller(keys, first));
     }
     let steps = k.tiles_in(end, n)?;
@@ -150,7 +150,7 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
         let [tile] = step.arrived(k, &key_ring)?;
         let scores = k.accumulators(&mma, [m, n], thread)?;
         for part in 0..d / 16 {
-            let at = [zero, k.pool.constant(part)];
+            let at = [zero, k.constant(part)];
             let (a, b) = (q_tile.tile(k, &[m, 16], &at)?, tile.tile(k, &[n, 16], &at)?);
             let a = a.partition_s(k, &read_q, thread)?;
             let b = b.partition_s(k, &read_k, thread)?;
@@ -160,12 +160,12 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
 
         // Most tiles are seen whole.
         let t = step.index();
-        let behind = k.pool.linear(&[(n, t)], n);
+        let behind = k.linear(&[(n, t)], n);
         let partly = Predicate::of(k, behind, Cmp::Gt, seen);
         k.when(partly, |k| {
             let masked = scores.map_at(k, |k, x, [row, column]| {
-                let row = k.pool.linear(&[(m, i), (1, row)], 0);
-                let key = k.pool.linear(&[(n, t), (1, column)], 0);
+                let row = k.linear(&[(m, i), (1, row)], 0);
+                let key = k.linear(&[(n, t), (1, column)], 0);
                 let mut sees = Predicate::of(k, key, Cmp::Lt, keys);
                 if causal {
                     let not_later = Predicate::of(k, key, Cmp::Le, row);
@@ -194,7 +194,7 @@ pub(crate) fn attention(what: Attention, how: Schedule, arch: Arch) -> Built {
         let weights = weights.convert(k, element)?;
         let [tile] = step.arrived(k, &value_ring)?;
         for (part, a) in (0..).zip(weights.split(1, n as usize / 16)?) {
-            let at = [k.pool.constant(part), zero];
+            let at = [k.constant(part), zero];
             let b = tile.tile(k, &[16, d], &at)?.transposed();
             let b = b.partition_s(k, &read_v, thread)?;
             let b = k.load_fragment(&b)?;

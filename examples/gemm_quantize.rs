@@ -22,7 +22,7 @@ use serde_json::Value;
 use tilewright::codegen::gemm::epilogue::Function;
 use tilewright::codegen::gemm::mma_sync::MmaPlan;
 use tilewright::codegen::gemm::{FusedPlan, PlanError};
-use tilewright::codegen::ir::{Binary, Element};
+use tilewright::codegen::ir::Element;
 use tilewright::host::Arg;
 
 use common::{Failure, Flags, Number, Report};
@@ -31,9 +31,10 @@ use products::{Operand, Product, distance};
 /// The kernel.
 pub(crate) fn quantized(plan: MmaPlan) -> Result<FusedPlan, PlanError> {
     let scaled = Function::new("quantized", |k, c| {
-        for (j, x) in c.values().into_iter().enumerate() {
-            let scale = c.vector("scale", j)?;
-            k.binary(Binary::Mul, c.ty(), x, x, scale);
+        for (j, x) in c.values::<f32>(k)?.into_iter().enumerate() {
+            let scale = c.vector(k, "scale", j)?;
+            let scaled = x.mul(k, scale);
+            c.set(k, j, scaled)?;
         }
         Ok(())
     });

@@ -26,7 +26,7 @@ use serde_json::Value;
 use tilewright::codegen::gemm::epilogue::Function;
 use tilewright::codegen::gemm::mma_sync::MmaPlan;
 use tilewright::codegen::gemm::{FusedPlan, PlanError};
-use tilewright::codegen::ir::{Binary, Element, Unary};
+use tilewright::codegen::ir::Element;
 use tilewright::host::Arg;
 
 use common::{Failure, Flags, Number, Report};
@@ -35,15 +35,13 @@ use products::{Operand, Product, distance};
 /// The kernel: silu(x)·y of the sums x of A·B and y of A·B2.
 pub(crate) fn swiglu(plan: MmaPlan) -> Result<FusedPlan, PlanError> {
     plan.with_dual_epilogue(Function::new("swiglu", |k, c| {
-        let (ty, class) = (c.ty(), c.class()); // f32
-        for (x, y) in c.values().into_iter().zip(c.second()?) {
-            let t = k.reg(class); // x / (1 + 2^(-x·log2 e)) · y
-            k.binary(Binary::Mul, ty, t, x, -std::f32::consts::LOG2_E);
-            k.unary(Unary::Exp2, ty, t, t);
-            k.binary(Binary::Add, ty, t, t, 1.0f32);
-            k.unary(Unary::Reciprocal, ty, t, t);
-            k.binary(Binary::Mul, ty, x, x, t);
-            k.binary(Binary::Mul, ty, x, x, y);
+        let sums = c.values::<f32>(k)?.into_iter().zip(c.second(k)?);
+        for (j, (x, y)) in sums.enumerate() {
+            // x / (1 + 2^(-x·log2 e)) · y
+            let e = x.mul(k, -std::f32::consts::LOG2_E).exp2(k);
+            let sigmoid = e.add(k, 1.0).reciprocal(k);
+            let out = x.mul(k, sigmoid).mul(k, y);
+            c.set(k, j, out)?;
         }
         Ok(())
     }))

@@ -60,8 +60,8 @@ pub(crate) fn gemm(arch: Arch) -> Result<Proven, Box<dyn Error>> {
     let uses_a = [Use::target(&write_a), Use::source(&read_a)];
     let uses_b = [Use::target(&write_b), Use::source(&read_b).transposed()];
     let tiles = [
-        Staged::new("a", Element::F16, [tm, tk], &uses_a),
-        Staged::new("b", Element::F16, [tk, tn], &uses_b),
+        Staged::new("tile_a", Element::F16, [tm, tk], &uses_a),
+        Staged::new("tile_b", Element::F16, [tk, tn], &uses_b),
     ];
     let ring = k.ring(3, tiles, |k, [to_a, to_b], t| {
         let from = a

@@ -35,7 +35,7 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     let [w, b] = ["w", "b"].map(|name| k.input(name, element, &[cols]));
     let eps: F32 = k.argument("eps");
     let (i, thread) = (k.tiles(Axis::X, rows, plan.rows)?, k.thread());
-    let zero = k.pool.constant(0);
+    let zero = k.constant(0);
 
     let share = |k: &mut Kernel, j| {
         x.tile(k, &[plan.rows, plan.cols], &[i, j])?
@@ -54,8 +54,8 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
             .vectors(k, plan.vector)
     };
     let part = |k: &mut Kernel, j, step: usize| {
-        let (first, step) = (k.pool.scale(j, plan.steps), k.pool.constant(step as i64));
-        let at = k.pool.add(first, step);
+        let (first, step) = (k.scale(j, plan.steps), k.constant(step as i64));
+        let at = k.add(first, step);
         let to = place(k, at)?;
         let mut along = |of: &View| {
             let of = of.tile(k, &[width], &[at])?;
@@ -90,13 +90,13 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
         |k: &mut Kernel, x: &Fragment, mean: &Fragment| x.zip(k, mean, |k, x, mean| x.sub(k, mean));
     // The squares of what is inside the row, in tile j: one vector of each thread, to which the others are added.
     let squares = |k: &mut Kernel, x: &Fragment, j: Expr| -> Result<Fragment, ViewError> {
-        let (first, like) = (k.pool.scale(j, plan.cols), place(k, zero)?);
+        let (first, like) = (k.scale(j, plan.cols), place(k, zero)?);
         let sums = k.fragment_of(&like, 0.0)?;
         for (step, x) in (0..).zip(x.split(1, plan.steps as usize)?) {
             let x = x.map_at(k, |k, x, [_, column]| {
-                let before = k.pool.constant(step * width);
-                let (before, square) = (k.pool.add(first, before), x.mul(k, x));
-                let column = k.pool.add(before, column);
+                let before = k.constant(step * width);
+                let (before, square) = (k.add(first, before), x.mul(k, x));
+                let column = k.add(before, column);
                 Predicate::of(k, column, Cmp::Lt, cols).select(k, square, 0.0)
             })?;
             sums.update_with(k, &x, |k, sum, x| sum.add(k, x))?;
@@ -117,12 +117,11 @@ pub(crate) fn layer_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     let each = |k: &mut Kernel,
                 f: &mut dyn FnMut(&mut Kernel, Fragment, Expr) -> Result<(), ViewError>|
      -> Result<(), ViewError> {
-        let turn = k.open_loop("column", 0, plan.cols, plan.most);
-        let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-        let x = load(k, j)?;
-        f(k, x, j)?;
-        k.close_loop(&turn, cols);
-        Ok(())
+        k.for_loop("column", 0, plan.cols, cols, |k, column| {
+            let j = k.div(column, plan.cols);
+            let x = load(k, j)?;
+            f(k, x, j)
+        })
     };
     let sums = k.fragment_of(&first, 0.0)?;
     each(&mut k, &mut |k, x, _| {

@@ -33,7 +33,7 @@ pub(crate) fn rms_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     let w = k.input("w", element, &[cols]);
     let eps: F32 = k.argument("eps");
     let (i, thread) = (k.tiles(Axis::X, rows, plan.rows)?, k.thread());
-    let zero = k.pool.constant(0);
+    let zero = k.constant(0);
 
     let share = |k: &mut Kernel, j| {
         x.tile(k, &[plan.rows, plan.cols], &[i, j])?
@@ -46,8 +46,8 @@ pub(crate) fn rms_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     };
     // Where this thread stores vector `step` of tile j, and the weights for it.
     let part = |k: &mut Kernel, j, step: usize| {
-        let (first, step) = (k.pool.scale(j, plan.steps), k.pool.constant(step as i64));
-        let at = k.pool.add(first, step);
+        let (first, step) = (k.scale(j, plan.steps), k.constant(step as i64));
+        let at = k.add(first, step);
         let width = plan.cols / plan.steps;
         let tile: View = y.tile(k, &[plan.rows, width], &[i, at])?;
         let to = tile
@@ -88,19 +88,19 @@ pub(crate) fn rms_norm(element: Element, plan: &Plan, arch: Arch) -> Built {
     }
     let first = share(&mut k, zero)?;
     let squares = k.fragment_of(&first, 0.0)?;
-    let turn = k.open_loop("column", 0, plan.cols, plan.most);
-    let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-    let x = load(&mut k, j)?;
-    squares.update_with(&mut k, &x, |k, sum, x| x.fma(k, x, sum))?;
-    k.close_loop(&turn, cols);
+    k.for_loop("column", 0, plan.cols, cols, |k, column| {
+        let j = k.div(column, plan.cols);
+        let x = load(k, j)?;
+        squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum))
+    })?;
     let scale = squares
         .reduce(&mut k, 1, Combine::Add)?
         .map(&mut k, scale)?;
-    let turn = k.open_loop("column", 0, plan.cols, plan.most);
-    let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-    let x = load(&mut k, j)?;
-    store(&mut k, j, &x, &scale)?;
-    k.close_loop(&turn, cols);
+    k.for_loop("column", 0, plan.cols, cols, |k, column| {
+        let j = k.div(column, plan.cols);
+        let x = load(k, j)?;
+        store(k, j, &x, &scale)
+    })?;
     Ok(k.build(arch)?)
 }
 

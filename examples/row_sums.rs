@@ -33,7 +33,7 @@ pub(crate) fn row_sums(element: Element, plan: &Plan, arch: Arch) -> Built {
             .partition(k, &plan.shares, thread)?
             .vectors(k, plan.vector)
     };
-    let zero = k.pool.constant(0);
+    let zero = k.constant(0);
     let first = share(&mut k, zero)?;
     let y = y.tile(&mut k, &[plan.rows], &[i])?;
     let y = first.along(&mut k, 0, &y)?;
@@ -42,12 +42,12 @@ pub(crate) fn row_sums(element: Element, plan: &Plan, arch: Arch) -> Built {
     } else {
         // Tile upon tile, and one sum of a row in the end.
         let sums = k.fragment_of(&first, 0.0)?;
-        let turn = k.open_loop("column", 0, plan.cols, plan.most);
-        let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-        let x = share(&mut k, j)?;
-        let x = k.load_fragment(&x)?.convert(&mut k, Element::F32)?;
-        sums.update_with(&mut k, &x, |k, sum, x| sum.add(k, x))?;
-        k.close_loop(&turn, cols);
+        k.for_loop("column", 0, plan.cols, cols, |k, column| {
+            let j = k.div(column, plan.cols);
+            let x = share(k, j)?;
+            let x = k.load_fragment(&x)?.convert(k, Element::F32)?;
+            sums.update_with(k, &x, |k, sum, x| sum.add(k, x))
+        })?;
         sums
     };
     let sums = sums.reduce(&mut k, 1, Combine::Add)?;

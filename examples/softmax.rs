@@ -31,7 +31,7 @@ pub(crate) fn softmax(element: Element, plan: &Plan, arch: Arch) -> Built {
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
     let (i, thread) = (k.tiles(Axis::X, rows, plan.rows)?, k.thread());
-    let zero = k.pool.constant(0);
+    let zero = k.constant(0);
     // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
     let share = |k: &mut Kernel, of: &View, j| {
         of.tile(k, &[plan.rows, plan.cols], &[i, j])?
@@ -60,28 +60,29 @@ pub(crate) fn softmax(element: Element, plan: &Plan, arch: Arch) -> Built {
     }
     // From the least number on, so that −∞ − m is −∞ in a thread that has nothing else.
     let (most, sum) = (k.variable(F32::from(f32::MIN)), k.variable(F32::from(0.0)));
-    let turn = k.open_loop("column", 0, plan.cols, plan.most);
-    let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-    let x = load(&mut k, j)?;
-    let (old, here) = (most.get(&mut k), x.combine(&mut k, Combine::Max)?);
-    let m = old.max(&mut k, here);
-    let e = x.map(&mut k, |k, x| exp(k, x, m))?;
-    let (rescale, here) = (exp(&mut k, old, m), e.combine(&mut k, Combine::Add)?);
-    let more = sum.get(&mut k).fma(&mut k, rescale, here);
-    sum.set(&mut k, more);
-    most.set(&mut k, m);
-    k.close_loop(&turn, cols);
+    k.for_loop("column", 0, plan.cols, cols, |k, column| {
+        let j = k.div(column, plan.cols);
+        let x = load(k, j)?;
+        let (old, here) = (most.get(k), x.combine(k, Combine::Max)?);
+        let m = old.max(k, here);
+        let e = x.map(k, |k, x| exp(k, x, m))?;
+        let (rescale, here) = (exp(k, old, m), e.combine(k, Combine::Add)?);
+        let more = sum.get(k).fma(k, rescale, here);
+        sum.set(k, more);
+        most.set(k, m);
+        Ok::<(), ViewError>(())
+    })?;
     let (own, block) = (most.get(&mut k), plan.block()?);
     let m = k.reduce(own, &block, Combine::Max)?;
     let rescale = exp(&mut k, own, m);
     let own = sum.get(&mut k).mul(&mut k, rescale);
     let scale = k.reduce(own, &block, Combine::Add)?.reciprocal(&mut k);
-    let turn = k.open_loop("column", 0, plan.cols, plan.most);
-    let j = k.pool.shr(turn.counter, plan.cols.ilog2());
-    let x = load(&mut k, j)?;
-    let value = x.map(&mut k, |k, x| exp(k, x, m).mul(k, scale))?;
-    store(&mut k, j, &value)?;
-    k.close_loop(&turn, cols);
+    k.for_loop("column", 0, plan.cols, cols, |k, column| {
+        let j = k.div(column, plan.cols);
+        let x = load(k, j)?;
+        let value = x.map(k, |k, x| exp(k, x, m).mul(k, scale))?;
+        store(k, j, &value)
+    })?;
     Ok(k.build(arch)?)
 }
 

@@ -8,7 +8,7 @@ use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLA
 use tilewright::codegen::gemm::{
     Activation, ArgumentValue, Batch, Bias, Epilogue, Gemm, Operands, Plan, Schedule,
 };
-use tilewright::codegen::ir::{Binary, Element};
+use tilewright::codegen::ir::Element;
 use tilewright::emulator::Options;
 use tilewright::host::{GemmKernel, Inputs, On, check, emulate, run};
 
@@ -214,8 +214,14 @@ fn launches_are_whole_clusters() {
 fn a_dual_product_shares_both() {
     let bilinear = || {
         Function::new("bilinear", |k, c| {
-            for (s, t) in c.values().into_iter().zip(c.second()?) {
-                k.binary(Binary::Mul, c.ty(), s, s, t);
+            for (j, (s, t)) in c
+                .values::<f32>(k)?
+                .into_iter()
+                .zip(c.second(k)?)
+                .enumerate()
+            {
+                let product = s.mul(k, t);
+                c.set(k, j, product)?;
             }
             Ok(())
         })

@@ -4,7 +4,7 @@
 //! added by a second kernel, and batches.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::epilogue::{Finish, Function, Input};
+use tilewright::codegen::gemm::epilogue::{Function, Input};
 use tilewright::codegen::gemm::mma_sync::PLANS;
 use tilewright::codegen::gemm::outer::OuterPlan;
 use tilewright::codegen::gemm::simt::SgemmPlan;
@@ -12,7 +12,8 @@ use tilewright::codegen::gemm::{
     ArgumentValue, Batch, Bias, DataType, Epilogue, FusedPlan, Gemm, Operands, Plan, PlanError,
     Schedule, Trans,
 };
-use tilewright::codegen::ir::{Binary, Class, Cmp, Element, Type, Unary};
+use tilewright::codegen::ir::{Cmp, Element};
+use tilewright::codegen::value::Predicate;
 use tilewright::host::{Arg, GemmKernel, Inputs, Matrix, On, Role, run};
 
 /// Sizes and schedules: one element, a tile, and more than tiles in every direction, with rows aligned to 16 bytes and to single elements.
@@ -45,7 +46,7 @@ const WHOLE: Schedule = Schedule {
 };
 
 /// A plan with an epilogue.
-fn fused(name: &str, finish: impl Finish + 'static) -> FusedPlan {
+fn fused(name: &str, finish: Function) -> FusedPlan {
     let simt = SgemmPlan::ALL.into_iter().find(|p| p.name() == name);
     let outer = OuterPlan::ALL.into_iter().find(|p| p.name() == name);
     let fused = if let Some(plan) = simt {
@@ -141,9 +142,10 @@ fn rows_are_scaled_and_quantised_by(name: &str) {
     let plan = fused(
         name,
         Function::new("quantised", |k, c| {
-            for (j, s) in c.values().into_iter().enumerate() {
-                let scale = c.vector("scale", j)?;
-                k.binary(Binary::Mul, c.ty(), s, s, scale);
+            for (j, s) in c.values::<f32>(k)?.into_iter().enumerate() {
+                let scale = c.vector(k, "scale", j)?;
+                let scaled = s.mul(k, scale);
+                c.set(k, j, scaled)?;
             }
             Ok(())
         })
@@ -190,11 +192,12 @@ fn residuals_are_added() {
         let plan = fused(
             name,
             Function::new("residual", |k, c| {
-                let (alpha, factor) = (c.scalar("alpha")?, c.scalar("factor")?);
-                let residual = c.matrix(k, "residual")?;
-                for (s, r) in c.values().into_iter().zip(residual) {
-                    k.binary(Binary::Mul, c.ty(), s, s, alpha);
-                    k.mul_add(c.ty(), s, factor, r, s);
+                let (alpha, factor) = (c.scalar(k, "alpha")?, c.scalar(k, "factor")?);
+                let residual = c.matrix::<f32>(k, "residual")?;
+                for (j, (s, r)) in c.values(k)?.into_iter().zip(residual).enumerate() {
+                    let s = s.mul(k, alpha);
+                    let s = factor.fma(k, r, s);
+                    c.set(k, j, s)?;
                 }
                 Ok(())
             })
@@ -234,18 +237,13 @@ fn residuals_are_added() {
 /// silu(x + bias of the column) = (x + b)·σ(x + b), in f32.
 fn silu() -> Function {
     Function::new("silu", |k, c| {
-        for (j, s) in c.values().into_iter().enumerate() {
-            let bias = c.vector("bias", j)?;
-            k.binary(Binary::Add, Type::F32, s, s, bias);
-            let t = k.reg(Class::F32);
-            k.binary(Binary::Mul, Type::F32, t, s, -std::f32::consts::LOG2_E);
-            k.unary(Unary::Exp2, Type::F32, t, t);
-            k.binary(Binary::Add, Type::F32, t, t, 1.0f32);
-            k.unary(Unary::Reciprocal, Type::F32, t, t);
-            // Into another register: what is stored need not be the sum's own.
-            let out = k.reg(Class::F32);
-            k.binary(Binary::Mul, Type::F32, out, s, t);
-            c.set(j, out)?;
+        for (j, s) in c.values::<f32>(k)?.into_iter().enumerate() {
+            let bias = c.vector(k, "bias", j)?;
+            let x = s.add(k, bias);
+            let e = x.mul(k, -std::f32::consts::LOG2_E).exp2(k);
+            let sigmoid = e.add(k, 1.0).reciprocal(k);
+            let out = x.mul(k, sigmoid);
+            c.set(k, j, out)?;
         }
         Ok(())
     })
@@ -292,11 +290,10 @@ fn integers_are_dequantised() {
     let plan = fused(
         "mma-s8-64x64x64",
         Function::new("dequantised", |k, c| {
-            for (j, s) in c.values().into_iter().enumerate() {
-                for name in ["rows", "columns"] {
-                    let scale = c.vector(name, j)?;
-                    k.binary(Binary::Mul, c.ty(), s, s, scale);
-                }
+            for (j, s) in c.values::<f32>(k)?.into_iter().enumerate() {
+                let (row, column) = (c.vector(k, "rows", j)?, c.vector(k, "columns", j)?);
+                let scaled = s.mul(k, row).mul(k, column);
+                c.set(k, j, scaled)?;
             }
             Ok(())
         })
@@ -328,10 +325,11 @@ fn coordinates_are_those_of_c() {
         "mma-s8-64x64x64",
         Function::new("causal", |k, c| {
             let row = c.row();
-            for (j, s) in c.values().into_iter().enumerate() {
+            for (j, s) in c.values::<i32>(k)?.into_iter().enumerate() {
                 let col = c.column(k, j);
-                let right = k.compare(Cmp::Gt, col, row);
-                k.choose(Type::B32, s, 0, s, right);
+                let right = Predicate::of(k, col, Cmp::Gt, row);
+                let kept = right.select(k, 0.into(), s);
+                c.set(k, j, kept)?;
             }
             Ok(())
         }),
@@ -356,9 +354,7 @@ fn the_previous_c_is_read() {
     let plan = fused(
         "mma-s8-64x64x64",
         Function::new("accumulated", |k, c| {
-            let ty = c.ty();
-            c.previous(k, None, |k, s, old| k.binary(Binary::Add, ty, s, s, old));
-            Ok(())
+            c.previous::<i32>(k, None, |k, s, old| s.add(k, old))
         })
         .output(Element::S8),
     );
@@ -420,9 +416,9 @@ fn a_batch_shares_vectors() {
 #[test]
 fn inputs_are_in_the_launch_contract() {
     let finish = Function::new("all", |k, c| {
-        c.matrix(k, "residual")?;
-        c.vector("by_row", 0)?;
-        c.scalar("limit")?;
+        c.matrix::<f32>(k, "residual")?;
+        c.vector::<f32>(k, "by_row", 0)?;
+        c.scalar::<f32>(k, "limit")?;
         Ok(())
     })
     .scalar("limit")
@@ -517,7 +513,7 @@ fn what_does_not_fit_is_refused() {
         assert_eq!(error.code(), "epilogue");
         assert!(error.to_string().contains(what), "{error}");
     }
-    let undeclared = Function::new("f", |k, c| c.matrix(k, "residual").map(|_| ()));
+    let undeclared = Function::new("f", |k, c| c.matrix::<f32>(k, "residual").map(|_| ()));
     let undeclared = undeclared.scalar("limit");
     let plan_of = |finish: Function| plan.with_epilogue(finish).expect("it fits");
     let emitted = plan_of(undeclared).emit(Operands::ALL[0], Arch(80));

@@ -8,7 +8,8 @@ use half::{bf16, f16};
 use tilewright::atoms::{CopyAtom, LDMATRIX_X4, LDMATRIX_X4_TRANS, MmaAtom, vector_copy};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
-use tilewright::codegen::ir::{Axis, Binary, Kernel, Type};
+use tilewright::codegen::ir::{Axis, Kernel};
+use tilewright::codegen::value::U32;
 use tilewright::codegen::view::{Use, View, ViewError};
 use tilewright::codegen::{Proven, prove::ProofError};
 use tilewright::host::{Arg, BufferElement, On, run};
@@ -32,13 +33,13 @@ fn product(atom: MmaAtom, [element, sum]: [Element; 2], shared: bool) -> Result<
     let (m, n, length) = (
         k.size("m", 1 << 20),
         k.size("n", 1 << 20),
-        k.pool.constant(depth),
+        k.constant(depth),
     );
     let a = k.input("a", element, &[m, length]);
     let b = k.input("b", element, &[n, length]);
     let c = k.output("c", sum, &[m, n]);
     let (i, j) = (k.tiles(Axis::X, m, tm)?, k.tiles(Axis::Y, n, tn)?);
-    let (thread, zero) = (k.thread(), k.pool.constant(0));
+    let (thread, zero) = (k.thread(), k.constant(0));
     let a = a.tile(&mut k, &[tm, depth], &[i, zero])?;
     let b = b.tile(&mut k, &[tn, depth], &[j, zero])?;
     let (x, y) = if shared {
@@ -219,23 +220,19 @@ fn bytes() -> Result {
 fn an_epilogue_knows_its_coordinates() -> Result {
     let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     let mut k = Kernel::new("epilogue", 64);
-    let (m, n, depth) = (
-        k.size("m", 1 << 20),
-        k.size("n", 1 << 20),
-        k.pool.constant(16),
-    );
+    let (m, n, depth) = (k.size("m", 1 << 20), k.size("n", 1 << 20), k.constant(16));
     let a = k.input("a", Element::F16, &[m, depth]);
     let b = k.input("b", Element::F16, &[depth, n]);
     let c = k.output("c", Element::F16, &[m, n]);
     let (i, j, zero) = (
         k.tiles(Axis::X, m, 32)?,
         k.tiles(Axis::Y, n, 8)?,
-        k.pool.constant(0),
+        k.constant(0),
     );
     // Warp w has rows 16·w to 16·w + 15 of the block's 32.
     let (warp, lane) = (k.warp(), k.lane());
-    let first = k.pool.scale(i, 2);
-    let row = k.pool.add(first, warp);
+    let first = k.scale(i, 2);
+    let row = k.add(first, warp);
     let x = a
         .tile(&mut k, &[16, 16], &[row, zero])?
         .partition_a(&mut k, &mma, lane)?;
@@ -246,13 +243,9 @@ fn an_epilogue_knows_its_coordinates() -> Result {
     let (x, y) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
     let sums = k.accumulators(&mma, [16, 8], lane)?;
     k.gemm(&mma, &x, &y, &sums)?;
-    k.for_each_value(&sums, |k, value, [_, column]| {
-        let column = k.value(column);
-        let float = k.reg(value.class);
-        k.convert(Type::F32, float, Type::U32, column);
-        k.mul_add(Type::F32, value, value, 2.0f32, float);
-        k.binary(Binary::Max, Type::F32, value, value, 0.0f32);
-        Ok(())
+    let sums = sums.map_at(&mut k, |k, value, [_, column]| {
+        let column = U32::index(k, column).to_f32(k);
+        value.fma(k, 2.0, column).max(k, 0.0)
     })?;
     let sums = k.convert_fragment(&sums, Element::F16)?;
     let c = c
@@ -310,9 +303,9 @@ fn warp_copy(atom: CopyAtom) -> Result<TiledCopy> {
 fn what_does_not_fit_an_instruction_is_refused() -> Result {
     let mut k = Kernel::new("k", 32);
     let m = k.size("m", 1 << 20);
-    let depth = k.pool.constant(16);
+    let depth = k.constant(16);
     let x = k.input("x", Element::F16, &[m, depth]);
-    let (i, lane, zero) = (k.tiles(Axis::X, m, 16)?, k.lane(), k.pool.constant(0));
+    let (i, lane, zero) = (k.tiles(Axis::X, m, 16)?, k.lane(), k.constant(0));
     let x = x.tile(&mut k, &[16, 16], &[i, zero])?;
     let tile = tile(&mut k)?;
     let refused = |result: std::result::Result<_, ViewError>| {
@@ -391,7 +384,7 @@ fn an_architecture_without_the_instruction_is_refused() -> Result {
     let error = built(75)?.expect_err("no cp.async");
     assert_eq!(
         error.to_string(),
-        "the prover does not follow a kernel for sm_75 with asynchronous copies, which sm_80 is the first to have: build it for that"
+        "the kernel is not well-formed: it has asynchronous copies, which sm_75 does not have and sm_80 is the first to have: build it for that"
     );
     Ok(())
 }

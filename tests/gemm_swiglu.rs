@@ -220,7 +220,7 @@ fn what_a_dual_product_lacks_is_refused() {
         assert_eq!(error.code(), "unsupported");
         assert!(error.to_string().contains("in a dual product"), "{error}");
     }
-    let single = Function::new("f", |_, c| c.second().map(|_| ()));
+    let single = Function::new("f", |k, c| c.second::<f32>(k).map(|_| ()));
     let single = plan.with_epilogue(single).expect("a plan");
     let error = single
         .emit(Operands::ALL[0], Arch(80))

@@ -12,7 +12,7 @@ use tilewright::codegen::Proven;
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::ir::{Axis, Kernel};
 use tilewright::codegen::prove::ProofError;
-use tilewright::codegen::view::Use;
+use tilewright::codegen::view::{Use, ViewError};
 use tilewright::{Layout, Operand, TiledCopy, TiledMma, atoms};
 
 #[test]
@@ -58,11 +58,11 @@ fn the_derived_tiles_are_ideal() {
 fn one_stage(left_out: Option<usize>) -> Result<Result<Proven, ProofError>, Box<dyn Error>> {
     let mut k = Kernel::new("one_stage", 32);
     let (m, depth) = (k.size("m", 1 << 20), k.size("k", 1 << 20));
-    let n = k.pool.constant(8);
+    let n = k.constant(8);
     let a = k.input("a", Element::F16, &[m, depth]);
     let b = k.input("b", Element::F16, &[n, depth]);
     let c = k.output("c", Element::F32, &[m, n]);
-    let (i, lane, zero) = (k.tiles(Axis::X, m, 16)?, k.lane(), k.pool.constant(0));
+    let (i, lane, zero) = (k.tiles(Axis::X, m, 16)?, k.lane(), k.constant(0));
     let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     let read = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A)?;
     let (threads, eight) = (
@@ -73,30 +73,31 @@ fn one_stage(left_out: Option<usize>) -> Result<Result<Proven, ProofError>, Box<
     let uses = [Use::target(&write), Use::source(&read)];
     let tile = k.shared_for("tile", Element::F16, [16, 16], &uses)?;
     let sums = k.accumulators(&mma, [16, 8], lane)?;
-    let turn = k.open_loop("k0", 0, 16, 1 << 20);
-    let t = k.pool.shr(turn.counter, 4);
-    let from = a
-        .tile(&mut k, &[16, 16], &[i, t])?
-        .partition_s(&mut k, &write, lane)?;
-    let to = tile.partition_d(&mut k, &write, lane)?;
-    k.copy(&from, &to)?;
-    let y = b
-        .tile(&mut k, &[8, 16], &[zero, t])?
-        .partition_b(&mut k, &mma, lane)?;
-    let y = k.load_fragment(&y)?;
-    for step in (0..2).filter(|&step| left_out != Some(step)) {
-        match step {
-            0 => k.wait_all(),
-            _ => k.barrier(),
+    k.for_loop("k0", 0, 16, depth, |k, k0| {
+        let t = k.div(k0, 16);
+        let from = a
+            .tile(k, &[16, 16], &[i, t])?
+            .partition_s(k, &write, lane)?;
+        let to = tile.partition_d(k, &write, lane)?;
+        k.copy(&from, &to)?;
+        let y = b
+            .tile(k, &[8, 16], &[zero, t])?
+            .partition_b(k, &mma, lane)?;
+        let y = k.load_fragment(&y)?;
+        for step in (0..2).filter(|&step| left_out != Some(step)) {
+            match step {
+                0 => k.wait_all(),
+                _ => k.barrier(),
+            }
         }
-    }
-    let x = tile.partition_s(&mut k, &read, lane)?;
-    let x = k.load_fragment(&x)?;
-    k.gemm(&mma, &x, &y, &sums)?;
-    if left_out != Some(2) {
-        k.barrier();
-    }
-    k.close_loop(&turn, depth);
+        let x = tile.partition_s(k, &read, lane)?;
+        let x = k.load_fragment(&x)?;
+        k.gemm(&mma, &x, &y, &sums)?;
+        if left_out != Some(2) {
+            k.barrier();
+        }
+        Ok::<(), ViewError>(())
+    })?;
     let c = c
         .tile(&mut k, &[16, 8], &[i, zero])?
         .partition_c(&mut k, &mma, lane)?;

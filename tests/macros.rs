@@ -34,3 +34,10 @@ fn derivations() {
     cases.pass("tests/ui/conflict_free/pass.rs");
     cases.compile_fail("tests/ui/conflict_free/[!p]*.rs");
 }
+
+/// Kernels of one's own have no registers: counters and indices are not assigned, instructions are not written by hand, branches do not stay open.
+#[test]
+fn kernels() {
+    let cases = trybuild::TestCases::new();
+    cases.compile_fail("tests/ui/sealed/*.rs");
+}

@@ -84,13 +84,13 @@ const PROBLEMS: [&[&str]; 7] = [
     ],
 ];
 
-/// Device addresses: any that differ.
+/// Device addresses: aligned, and with room for every problem.
 const ADDRESSES: [(&str, u64); 5] = [
-    ("a", 256),
-    ("b", 512),
-    ("c", 1024),
-    ("bias", 2048),
-    ("workspace", 1 << 20),
+    ("a", 1 << 24),
+    ("b", 2 << 24),
+    ("c", 3 << 24),
+    ("bias", 4 << 24),
+    ("workspace", 5 << 24),
 ];
 
 fn address(name: &str) -> u64 {
@@ -267,7 +267,7 @@ fn rust_launches_the_contract() {
             ""
         };
         let main = format!(
-            "mod host;\nuse host::Arg;\nfn main() {{\n    let _ = (host::WORKSPACE_BYTES, host::SIZES);\n    for l in host::launches(&host::Buffers {{ {fields} }}) {{\n        print!(\"{{}}\", l.kernel);\n        for v in l.grid.iter().chain(&l.block).chain(&l.cluster).chain(&[u32::from(l.cluster_declared), u32::from(l.beside_previous), l.shared_bytes]) {{ print!(\" {{v}}\"); }}\n        for a in &l.args {{ match a {{ Arg::Ptr(v) | Arg::U64(v) => print!(\" {{v}}\"), Arg::U32(v) => print!(\" {{v}}\"), Arg::S32(v) => print!(\" {{v}}\"), Arg::F32(v) => print!(\" {{v}}\"), Arg::F64(v) => print!(\" {{v}}\"){map} }} }}\n        println!();\n    }}\n}}\n"
+            "mod host;\nuse host::Arg;\nfn main() {{\n    let _ = (host::WORKSPACE_BYTES, host::SIZES);\n    for l in host::launches(&host::Buffers {{ {fields} }}).unwrap() {{\n        print!(\"{{}}\", l.kernel);\n        for v in l.grid.iter().chain(&l.block).chain(&l.cluster).chain(&[u32::from(l.cluster_declared), u32::from(l.beside_previous), l.shared_bytes]) {{ print!(\" {{v}}\"); }}\n        for a in &l.args {{ match a {{ Arg::Ptr(v) | Arg::U64(v) => print!(\" {{v}}\"), Arg::U32(v) => print!(\" {{v}}\"), Arg::S32(v) => print!(\" {{v}}\"), Arg::F32(v) => print!(\" {{v}}\"), Arg::F64(v) => print!(\" {{v}}\"){map} }} }}\n        println!();\n    }}\n}}\n"
         );
         std::fs::write(folder.path().join("main.rs"), main).expect("written");
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
@@ -361,6 +361,118 @@ fn c_launches_the_contract() {
     }
 }
 
+/// Addresses of a, b and c of a product of 64x64x64 in f16, 8 KiB each, and what is said of them.
+const PLACED: [([u64; 3], Option<&str>); 8] = [
+    ([0x10000, 0x12000, 0x14000], None),
+    // Inputs may be one buffer.
+    ([0x10000, 0x10000, 0x12000], None),
+    ([0x10008, 0x12000, 0x14000], Some("align")),
+    ([0x10000, 0x12002, 0x14000], Some("align")),
+    ([0x10000, 0x12000, 0x14004], Some("align")),
+    ([0x10000, 0x12000, 0x10000], Some("overlap")),
+    ([0x10000, 0x14000, 0x15ff0], Some("overlap")),
+    ([0x10000, 0x14000, 0x12010], Some("overlap")),
+];
+
+const PLACED_PRODUCT: &[&str] = &[
+    "--plan",
+    "mma-f16-64x64x32",
+    "--m",
+    "64",
+    "--n",
+    "64",
+    "--k",
+    "64",
+    "--split",
+    "1",
+];
+
+#[test]
+fn buffers_that_kernels_do_not_take_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let contract = emitted(folder.path(), PLACED_PRODUCT, "python", "host.py");
+    let memory = &contract["memory"];
+    let usages: Vec<&str> = memory["buffers"]
+        .as_array()
+        .expect("buffers")
+        .iter()
+        .map(|b| b["usage"].as_str().expect("a usage"))
+        .collect();
+    assert_eq!(usages, ["input", "input", "output"]);
+    assert_eq!(
+        (
+            &memory["buffers"][0]["bytes"],
+            &memory["buffers"][0]["alignment"]
+        ),
+        (&8192.into(), &16.into())
+    );
+    emitted(folder.path(), PLACED_PRODUCT, "rust", "host.rs");
+    emitted(folder.path(), PLACED_PRODUCT, "c", "host.h");
+    let list = |open: &str, close: &str| -> String {
+        let all: Vec<String> = PLACED
+            .iter()
+            .map(|(at, _)| format!("{open}{}, {}, {}{close}", at[0], at[1], at[2]))
+            .collect();
+        all.join(", ")
+    };
+    let python = format!(
+        "import host\nfor p in [{}]:\n    try:\n        host.launches(*p)\n        print('taken')\n    except ValueError as e:\n        print(e)",
+        list("(", ")")
+    );
+    let rust = format!(
+        "mod host;\nfn main() {{\n    for [a, b, c] in [{}] {{\n        match host::launches(&host::Buffers {{ a, b, c }}) {{ Ok(_) => println!(\"taken\"), Err(e) => println!(\"{{e}}\") }}\n    }}\n}}\n",
+        list("[", "]")
+    );
+    let c = format!(
+        "#include \"host.h\"\n#include <stdio.h>\nstatic int show(void *context, const tilewright_launch *l) {{ (void)context; (void)l; return 0; }}\nint main(void) {{\n    const tilewright_buffers all[] = {{{}}};\n    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {{\n        int status = tilewright_launches(&all[i], show, 0);\n        puts(status == 0 ? \"taken\" : status == TILEWRIGHT_MISALIGNED ? \"misaligned\" : \"overlap\");\n    }}\n    return 0;\n}}\n",
+        list("{", "}")
+    );
+    std::fs::write(folder.path().join("main.rs"), rust).expect("written");
+    std::fs::write(folder.path().join("main.c"), c).expect("written");
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    output_of(
+        Command::new(rustc)
+            .args([
+                "--edition",
+                "2024",
+                "-Adead_code",
+                "-Dwarnings",
+                "main.rs",
+                "-o",
+                "of_rust",
+            ])
+            .current_dir(folder.path()),
+    );
+    let cc = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    output_of(
+        Command::new(cc)
+            .args([
+                "-std=c99", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "of_c",
+            ])
+            .current_dir(folder.path()),
+    );
+    let said = [
+        output_of(
+            Command::new("python3")
+                .args(["-c", &python])
+                .current_dir(folder.path()),
+        ),
+        output_of(&mut Command::new(folder.path().join("of_rust"))),
+        output_of(&mut Command::new(folder.path().join("of_c"))),
+    ];
+    for (said, language) in said.iter().zip(["python", "rust", "c"]) {
+        assert_eq!(said.lines().count(), PLACED.len(), "{language}: {said}");
+        for (line, (at, refused)) in said.lines().zip(PLACED) {
+            let right = match refused {
+                None => line == "taken",
+                Some("align") => line.contains("align") || line.contains("a multiple of"),
+                Some(why) => line.contains(why),
+            };
+            assert!(right, "{language} {at:?}: {line}");
+        }
+    }
+}
+
 #[test]
 fn what_can_not_be_written_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -424,7 +536,7 @@ import ast, ctypes, importlib.util, re, sys
 spec = importlib.util.spec_from_file_location("contract", sys.argv[1])
 contract = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(contract)
-(launch,) = contract.launches(1, 2, 3)
+(launch,) = contract.launches(1 << 20, 2 << 20, 3 << 20)
 for name in ["pytorch", "cupy_raw_module", "cuda_core"]:
     text = open(f"{sys.argv[2]}/{name}.py").read()
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]

@@ -20,4 +20,4 @@ pub mod value;
 pub mod view;
 
 pub use arch::{Arch, UnknownArch};
-pub use proven::{ContractError, Proven};
+pub use proven::{Buffer, ContractError, Proven, Usage};

@@ -50,17 +50,23 @@ impl Mix {
     /// The main loop of a kernel: the one that multiplies most in a turn, the first of equals. None if no loop multiplies.
     ///
     /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Kernel;
     /// use layout_codegen::mix::Mix;
+    /// use layout_codegen::value::F32;
+    /// use layout_codegen::view::ViewError;
     ///
     /// let mut k = Kernel::new("powers", 32);
-    /// let (n, x) = (k.size("n", 100), k.reg(Class::F32));
-    /// k.set(Type::F32, x, 1.0f32);
-    /// let turn = k.open_loop("i", 0, 1, 100);
-    /// k.mul_add(Type::F32, x, x, 2.0f32, 1.0f32);
-    /// k.close_loop(&turn, n);
-    /// // The counter, its comparison and the branch.
-    /// assert_eq!(Mix::of(&k.finish()), Some(Mix { products: 1, others: 3, ..Mix::default() }));
+    /// let (n, x) = (k.size("n", 100), k.variable(F32::from(1.0)));
+    /// k.for_loop("i", 0, 1, n, |k, _| {
+    ///     let next = x.get(k).fma(k, 2.0, 1.0);
+    ///     x.set(k, next);
+    ///     Ok::<(), ViewError>(())
+    /// })?;
+    /// // The variable is read and set; the counter, its comparison and the branch.
+    /// let mix = Mix::of(k.build(Arch(80))?.entry());
+    /// assert_eq!(mix, Some(Mix { products: 1, others: 5, ..Mix::default() }));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn of(entry: &Entry) -> Option<Self> {
         let mut loops = Vec::new();

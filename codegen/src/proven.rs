@@ -3,8 +3,11 @@
 use std::fmt;
 
 use crate::Arch;
+use crate::ir;
 use crate::ir::checked;
-use crate::ir::{Arrangement, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Role};
+use crate::ir::{
+    Arrangement, Element, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Place, Role,
+};
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
 
@@ -35,6 +38,62 @@ pub struct Proven {
     /// What was proven.
     pub proof: KernelProof,
     entry: Entry,
+    /// Outputs that it reads, by their numbers.
+    read: Vec<usize>,
+}
+
+/// What a kernel does with a buffer of its launch.
+///
+/// ```
+/// use layout_codegen::Arch;
+/// use layout_codegen::Usage;
+/// use layout_codegen::ir::{Axis, Element, Kernel};
+/// use layout_core::Layout;
+///
+/// // y = x + y
+/// let mut k = Kernel::new("add", 128);
+/// let n = k.size("n", 1 << 30);
+/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
+/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
+/// let (x, old) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
+/// let sum = x.zip(&mut k, &old, |k, x, y| x.add(k, y))?;
+/// k.store_fragment(&y, &sum)?;
+/// let buffers = k.build(Arch(80))?.buffers(|_| Some(100))?;
+/// let usages: Vec<Usage> = buffers.iter().map(|b| b.usage).collect();
+/// assert_eq!(usages, [Usage::Input, Usage::InOut]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Usage {
+    /// It is read and not written.
+    Input,
+    /// Every element is written, and none is read.
+    Output,
+    /// It is written, and read too: what it holds before the launch may matter.
+    InOut,
+}
+
+/// What a launch gives for a buffer. Buffers that are written overlap no other buffer: the text reads inputs by `ld.global.nc`, for which memory does not
+/// change while the kernel runs.
+///
+/// ```
+/// use layout_codegen::{Buffer, Usage};
+///
+/// let y = Buffer { name: "y".to_owned(), bytes: 4096, alignment: 16, usage: Usage::Output };
+/// assert!(y.bytes.is_multiple_of(y.alignment));
+/// ```
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Buffer {
+    /// The name of its parameter.
+    pub name: String,
+    /// Bytes that it has at least.
+    pub bytes: u64,
+    /// What its address is a multiple of, in bytes.
+    pub alignment: u64,
+    /// What the kernel does with it.
+    pub usage: Usage,
 }
 
 /// What a launch does not keep to.
@@ -143,7 +202,8 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// What does not hold of it, or cannot be decided.
+    /// [`ProofError::Malformed`] for what the author did wrong while it was written, and for what the architecture does not have; else what does not hold of it,
+    /// or cannot be decided.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -158,45 +218,100 @@ impl Kernel {
     /// assert!(k.build(Arch(75)).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn build(self, arch: Arch) -> Result<Proven, ProofError> {
+    pub fn build(mut self, arch: Arch) -> Result<Proven, ProofError> {
         if !self.is_closed() {
-            let what = "a loop, region or branch that is still open: close it first".to_owned();
-            return Err(ProofError::Undecided { what });
+            self.mistake("a loop, region or branch is still open");
+        }
+        if let Some(what) = self.first_mistake() {
+            return Err(ProofError::Malformed { what });
         }
         let entry = self.finish();
-        well_formed(&entry)?;
+        let version = fits(&entry, arch, arch.ptx_version().max("7.0"))?;
         let proof = prove(&entry)?;
-        let version = supported(&entry.nodes, arch, arch.ptx_version().max("7.0"))?;
         let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
-        Ok(Proven { ptx, proof, entry })
+        let read = read_outputs(&entry);
+        Ok(Proven {
+            ptx,
+            proof,
+            entry,
+            read,
+        })
     }
 }
 
-/// What the text needs before anything is proven: names that PTX takes, each once, and a block that exists.
-fn well_formed(entry: &Entry) -> Result<(), ProofError> {
-    let refuse = |what: String| Err(ProofError::Undecided { what });
-    let threads = entry.block[0];
-    if !(1..=1024).contains(&threads) {
+/// Bytes of parameters that every architecture takes (PTX ISA, kernel function parameters).
+const PARAMETER_BYTES: u32 = 4096;
+
+/// The PTX version that a kernel needs, at least `version`; refuses what the architecture does not have.
+pub(crate) fn fits(
+    entry: &Entry,
+    arch: Arch,
+    version: &'static str,
+) -> Result<&'static str, ProofError> {
+    let refuse = |what: String| Err(ProofError::Malformed { what });
+    let parameters = entry.params.iter().fold(0, |bytes: u32, p| {
+        bytes.next_multiple_of(p.kind.alignment()) + p.kind.bytes()
+    });
+    if parameters > PARAMETER_BYTES {
         return refuse(format!(
-            "blocks of {threads} threads: a block has 1 to 1024"
+            "its parameters take {parameters} bytes, and a launch passes {PARAMETER_BYTES}: declare fewer"
         ));
     }
-    let mut seen = vec!["smem", entry.name.as_str()];
-    for name in std::iter::once(&entry.name).chain(entry.params.iter().map(|p| &p.name)) {
-        let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
-        if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-            return refuse(format!(
-                "the name `{name}`: a name is a letter and then letters, digits and underscores"
-            ));
+    let (bytes, limit) = (entry.shared.map_or(0, |s| s.bytes), arch.shared_limit());
+    if bytes > limit.into() {
+        return refuse(format!(
+            "it takes {bytes} bytes of shared memory, and a block on {arch} has {limit}: take smaller tiles or fewer stages, or build it for another architecture"
+        ));
+    }
+    if entry.cluster_blocks() > 1 && arch.0 < 90 {
+        return refuse(format!(
+            "it runs in clusters of blocks, which {arch} does not have: sm_90 is the first"
+        ));
+    }
+    supported(&entry.nodes, arch, version)
+}
+
+/// The outputs that a kernel reads: what is in them before the launch may matter.
+fn read_outputs(entry: &Entry) -> Vec<usize> {
+    let mut read = Vec::new();
+    reads(entry, &entry.nodes, &mut read);
+    read
+}
+
+fn reads(entry: &Entry, nodes: &[Node], read: &mut Vec<usize>) {
+    for node in nodes {
+        match node {
+            Node::Inst(statement) => match &statement.inst {
+                Inst::Load { at, .. } | Inst::CopyAsync { from: at, .. } => {
+                    buffers_at(entry, at.place(), read);
+                }
+                _ => {}
+            },
+            Node::If(branch) => {
+                reads(entry, &branch.then, read);
+                reads(entry, &branch.otherwise, read);
+            }
+            Node::Loop(turns) => {
+                reads(entry, &turns.entry, read);
+                reads(entry, &turns.body, read);
+            }
+            Node::Roles(roles) => roles.iter().for_each(|role| reads(entry, &role.body, read)),
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
-    for param in &entry.params {
-        if seen.contains(&param.name.as_str()) {
-            return refuse(format!("a second use of the name `{}`", param.name));
+}
+
+fn buffers_at(entry: &Entry, place: u32, found: &mut Vec<usize>) {
+    match entry.places.get(place as usize) {
+        Some(Place::Element { buffer, .. }) => found.push(*buffer),
+        Some(Place::Either {
+            then, otherwise, ..
+        }) => {
+            buffers_at(entry, *then, found);
+            buffers_at(entry, *otherwise, found);
         }
-        seen.push(&param.name);
+        None => {}
     }
-    Ok(())
 }
 
 /// The PTX version that the instructions need, at least `version`; an architecture that does not have one of them is refused.
@@ -218,18 +333,24 @@ fn supported(
                 version = supported(&turns.body, arch, version)?;
                 continue;
             }
-            _ => continue,
+            Node::Roles(roles) => {
+                for role in roles {
+                    version = supported(&role.body, arch, version)?;
+                }
+                continue;
+            }
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => continue,
         };
         match statement.inst.needs() {
             Some((first, needs)) if first <= arch.0 => version = version.max(needs),
             needs => {
                 let first = needs.map_or_else(
-                    || "only other architectures have".to_owned(),
+                    || "only other architectures do".to_owned(),
                     |(first, _)| format!("sm_{first} is the first to have: build it for that"),
                 );
                 let name = instruction(&statement.inst);
-                let what = format!("a kernel for {arch} with {name}, which {first}");
-                return Err(ProofError::Undecided { what });
+                let what = format!("it has {name}, which {arch} does not have and {first}");
+                return Err(ProofError::Malformed { what });
             }
         }
     }
@@ -246,6 +367,7 @@ fn instruction(inst: &Inst) -> String {
         }
         Inst::LoadMatrix { .. } => "matrix loads".to_owned(),
         Inst::StoreMatrix { .. } => "matrix stores".to_owned(),
+        Inst::Hopper(_) => "an instruction of Hopper".to_owned(),
         _ => "asynchronous copies".to_owned(),
     }
 }
@@ -292,7 +414,7 @@ impl Proven {
     /// # k.copy(&x, &y)?;
     /// # let copy = k.build(Arch(80))?;
     /// // The kernel of the example of `Proven`.
-    /// assert_eq!(copy.entry().buffers.len(), 2);
+    /// assert_eq!(copy.entry().name(), "copy");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn entry(&self) -> &Entry {
@@ -391,7 +513,6 @@ impl Proven {
     /// // The kernel of the example of `Proven`.
     /// assert!(copy.accesses().is_empty()); // it has no shared memory
     /// assert_eq!((copy.name(), copy.block(), copy.shared_bytes()), ("copy", [128, 1, 1], 0));
-    /// assert_eq!(copy.params().len(), copy.entry().params.len());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn accesses(&self) -> Vec<AccessProof> {
@@ -443,7 +564,7 @@ impl Proven {
         Ok(grid)
     }
 
-    /// Bytes that each buffer of global memory must have at least, by its parameter's name, and whether the kernel writes it.
+    /// The buffers of a launch: their least sizes, alignments, and what the kernel does with them.
     ///
     /// ```
     /// # use layout_codegen::Arch;
@@ -460,7 +581,7 @@ impl Proven {
     /// # let copy = k.build(Arch(80))?;
     /// // The kernel of the example of `Proven`.
     /// let buffers = copy.buffers(|_| Some(1025))?;
-    /// assert_eq!((buffers[1].0.as_str(), buffers[1].1), ("y", 4100));
+    /// assert_eq!((buffers[1].name.as_str(), buffers[1].bytes, buffers[1].alignment), ("y", 4100, 16));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -470,25 +591,70 @@ impl Proven {
     pub fn buffers(
         &self,
         size: impl Fn(&str) -> Option<u64>,
-    ) -> Result<Vec<(String, u64, Role)>, ContractError> {
+    ) -> Result<Vec<Buffer>, ContractError> {
         self.check(&size)?;
-        let global = self.entry.buffers.iter().filter_map(|b| {
-            let Arrangement::Global { .. } = &b.arrangement else {
-                return None;
-            };
+        let bytes = |b: &ir::Buffer| {
             let elements = b.extents.iter().map(|e| match e {
                 Extent::Fixed(n) => *n as u64,
                 Extent::Value(e) | Extent::Padded { whole: e, .. } => self.value(*e, &size),
                 Extent::Blocks(_) => 1,
             });
             let elements = elements.fold(1u64, u64::saturating_mul);
-            Some((
-                b.name.clone(),
-                elements.saturating_mul(b.bytes as u64),
-                b.role,
-            ))
-        });
-        Ok(global.collect())
+            elements.saturating_mul(b.bytes as u64)
+        };
+        let described = self.described().into_iter();
+        Ok(described
+            .map(|(b, _, alignment, usage)| Buffer {
+                name: b.name.clone(),
+                bytes: bytes(b),
+                alignment,
+                usage,
+            })
+            .collect())
+    }
+
+    /// What is known of a buffer without the sizes of a launch: its element, alignment and usage, by the name of its parameter.
+    ///
+    /// ```
+    /// # use layout_codegen::Arch;
+    /// # use layout_codegen::Usage;
+    /// # use layout_codegen::ir::{Axis, Element, Kernel};
+    /// # use layout_core::Layout;
+    /// # let mut k = Kernel::new("copy", 128);
+    /// # let n = k.size("n", 1 << 30);
+    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// # let block = k.tiles(Axis::X, n, 512)?;
+    /// # let (thread, threads) = (k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// # let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
+    /// # k.copy(&x, &y)?;
+    /// # let copy = k.build(Arch(80))?;
+    /// // The kernel of the example of `Proven`.
+    /// assert_eq!(copy.buffer("y"), Some((Some(Element::F32), 16, Usage::Output)));
+    /// assert_eq!(copy.buffer("n"), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn buffer(&self, name: &str) -> Option<(Option<Element>, u64, Usage)> {
+        let mut all = self.described().into_iter();
+        let found = all.find(|(b, ..)| b.name == name);
+        found.map(|(_, element, alignment, usage)| (element, alignment, usage))
+    }
+
+    fn described(&self) -> Vec<(&ir::Buffer, Option<Element>, u64, Usage)> {
+        let all = self.entry.buffers.iter().enumerate();
+        let global = all.filter(|(_, b)| matches!(b.arrangement, Arrangement::Global { .. }));
+        global
+            .map(|(number, b)| {
+                let usage = match b.role {
+                    Role::Input => Usage::Input,
+                    _ if self.read.contains(&number) => Usage::InOut,
+                    _ => Usage::Output,
+                };
+                let param = self.entry.params.iter().find(|p| p.name == b.name);
+                let alignment = param.map_or(1, |p| p.multiple).max(b.bytes as u64);
+                (b, b.element, alignment, usage)
+            })
+            .collect()
     }
 
     fn check(&self, size: &impl Fn(&str) -> Option<u64>) -> Result<(), ContractError> {

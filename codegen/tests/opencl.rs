@@ -1,9 +1,12 @@
 //! OpenCL C text: what a kernel looks like, that each instruction without a form is one error, and that the text is the same every time.
 
+use layout_codegen::Arch;
 use layout_codegen::gemm::{Operands, PlanError, opencl as plans};
-use layout_codegen::ir::{Axis, Class, Element, Kernel, Shuffle, Type};
+use layout_codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use layout_codegen::print::opencl::{LOCAL_LIMIT, OpenClError, program};
 use layout_codegen::registry::{plan_named, plans as all_plans};
+use layout_codegen::value::{F32, Predicate};
+use layout_codegen::view::ViewError;
 use layout_core::banks::{AMD_GCN, AMD_R700};
 use layout_core::{Layout, Swizzled};
 
@@ -33,7 +36,8 @@ fn copy() -> Result<Kernel, Box<dyn std::error::Error>> {
 
 #[test]
 fn a_kernel_is_readable() -> Tested {
-    let text = program(&[copy()?.finish()], &["y = x".to_owned()])?;
+    let copy = copy()?.build(Arch(80))?;
+    let text = program(&[copy.entry().clone()], &["y = x".to_owned()])?;
     let expected = include_str!("opencl_copy.cl");
     assert_eq!(text, expected, "{text}");
     Ok(())
@@ -94,15 +98,14 @@ fn local_memory_has_no_conflicts() -> Tested {
 fn refused(add: impl FnOnce(&mut Kernel)) -> OpenClError {
     let mut k = Kernel::new("own", 64);
     add(&mut k);
-    program(&[k.finish()], &[]).expect_err("it has no form")
+    let own = k.build(Arch(80)).expect("it is proven");
+    program(&[own.entry().clone()], &[]).expect_err("it has no form")
 }
 
 #[test]
 fn what_has_no_form_is_one_error() {
     let shuffle = refused(|k| {
-        let a = k.reg(Class::F32);
-        k.set(Type::F32, a, 1.0f32);
-        k.shuffle(Shuffle::Down, a, 1);
+        let _ = F32::from(1.0).shuffle(k, Shuffle::Down, 1);
     });
     assert_eq!(shuffle.code(), "no_opencl_form");
     let text = shuffle.to_string();
@@ -114,12 +117,24 @@ fn what_has_no_form_is_one_error() {
     );
     let apart = refused(|k| {
         let (thread, n) = (k.thread(), k.size("n", 100));
-        let p = k.compare(layout_codegen::ir::Cmp::Lt, thread, n);
-        k.begin_if(p, false);
-        k.warp_barrier();
-        k.end_if();
+        let p = Predicate::of(k, thread, Cmp::Lt, n);
+        let done = k.when(p, |k| {
+            k.warp_barrier();
+            Ok::<(), ViewError>(())
+        });
+        done.expect("a branch");
     });
     assert!(apart.what.contains("not all threads"), "{apart}");
+}
+
+#[test]
+fn a_kernel_named_like_a_word_of_opencl_is_refused() -> Tested {
+    for name in ["float", "barrier", "kernel"] {
+        let own = Kernel::new(name, 64).build(Arch(80))?;
+        let error = program(&[own.entry().clone()], &[]).expect_err(name);
+        assert!(error.to_string().contains("take another name"), "{error}");
+    }
+    Ok(())
 }
 
 #[test]
@@ -131,7 +146,8 @@ fn more_local_memory_than_a_group_has_is_refused() -> Tested {
         Element::F64,
         &Swizzled::parse(&format!("{elements}:1"))?,
     )?;
-    let error = program(&[k.finish()], &[]).expect_err("too much");
+    let own = k.build(Arch(90))?;
+    let error = program(&[own.entry().clone()], &[]).expect_err("too much");
     assert!(error.what.contains("bytes of local memory"), "{error}");
     Ok(())
 }

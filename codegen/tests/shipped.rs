@@ -25,12 +25,12 @@ fn proofs_take_little_and_assume_nothing() {
         for plan in adapted.into_iter().flatten().chain([plan]) {
             let entries = plan.entries(operands, plan.min_arch()).expect("entries");
             for entry in entries {
-                let proof = prove(&entry).unwrap_or_else(|e| panic!("{}: {e}", entry.name));
-                assert!(proof.assumptions.is_empty(), "{}", entry.name);
+                let proof = prove(&entry).unwrap_or_else(|e| panic!("{}: {e}", entry.name()));
+                assert!(proof.assumptions.is_empty(), "{}", entry.name());
                 let counts = [proof.effort.cases, proof.effort.patterns];
                 for (most, count) in most.iter_mut().zip(counts) {
                     if count > most.0 {
-                        *most = (count, entry.name.clone());
+                        *most = (count, entry.name().to_owned());
                     }
                 }
             }

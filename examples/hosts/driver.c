@@ -166,10 +166,12 @@ static int launch(void *context, const tilewright_launch *one)
 static void product(const tilewright_buffers *buffers, CUmodule module)
 {
 #ifdef TILEWRIGHT_TENSOR_MAPS
-    tilewright_launches(buffers, encode, launch, module);
+    int status = tilewright_launches(buffers, encode, launch, module);
 #else
-    tilewright_launches(buffers, launch, module);
+    int status = tilewright_launches(buffers, launch, module);
 #endif
+    if (status != 0)
+        fail("the buffers", status == TILEWRIGHT_OVERLAP ? "two overlap" : "one is not aligned");
 }
 
 /* IEEE binary16 of -2, -1, 0, 1 or 2. */

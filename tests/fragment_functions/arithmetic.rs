@@ -3,6 +3,7 @@
 use tilewright::Layout;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Rounding};
 use tilewright::codegen::value::{F32, Predicate, S32};
+use tilewright::codegen::view::ViewError;
 use tilewright::codegen::{Arch, Proven};
 
 use super::{Result, computed};
@@ -285,8 +286,8 @@ fn coordinates_are_values_and_masks() -> Result {
     let y = unary(|k, _| {
         let thread = k.thread();
         let number = S32::index(k, thread).mul(k, 3).sub(k, 40).to_f32(k);
-        let (three, six) = (k.pool.constant(3), k.pool.constant(6));
-        let later = k.pool.add(thread, three);
+        let (three, six) = (k.constant(3), k.constant(6));
+        let later = k.add(thread, three);
         let p = Predicate::of(k, later, Cmp::Ge, six);
         p.select(k, number, f32::NEG_INFINITY)
     })?;
@@ -305,16 +306,18 @@ fn coordinates_are_values_and_masks() -> Result {
 fn a_variable_keeps_what_was_read() -> Result {
     let y = unary(|k, x| {
         let sum = k.variable(F32::from(0.0));
-        let n = k.pool.constant(10);
-        let turn = k.open_loop("i", 0, 1, 10);
-        let old = sum.get(k);
-        let new = old.add(k, 1.0);
-        sum.set(k, new);
-        // The old value is still the old one.
-        let more = sum.get(k).sub(k, old).sub(k, 1.0);
-        let new = sum.get(k).add(k, more);
-        sum.set(k, new);
-        k.close_loop(&turn, n);
+        let n = k.constant(10);
+        k.for_loop("i", 0, 1, n, |k, _| {
+            let old = sum.get(k);
+            let new = old.add(k, 1.0);
+            sum.set(k, new);
+            // The old value is still the old one.
+            let more = sum.get(k).sub(k, old).sub(k, 1.0);
+            let new = sum.get(k).add(k, more);
+            sum.set(k, new);
+            Ok::<(), ViewError>(())
+        })
+        .expect("a loop");
         let all = sum.get(k);
         x.mul(k, 0.0).ne(k, 0.0).select(k, all, all)
     })?;

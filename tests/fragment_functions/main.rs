@@ -27,10 +27,10 @@ fn kernel(
 ) -> Result<Proven> {
     let mut k = Kernel::new("f", threads);
     // Tiles of rows along the grid; what is reduced over the rows is of one tile.
-    let (size, n) = (k.size("m", 1 << 20), k.pool.constant(cols));
-    let m = if grid { size } else { k.pool.constant(rows) };
+    let (size, n) = (k.size("m", 1 << 20), k.constant(cols));
+    let m = if grid { size } else { k.constant(rows) };
     let x = k.input("x", Element::F32, &[m, n]);
-    let (zero, thread) = (k.pool.constant(0), k.thread());
+    let (zero, thread) = (k.constant(0), k.thread());
     let i = if grid {
         k.tiles(Axis::X, m, rows)?
     } else {

@@ -3,7 +3,7 @@
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::{Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate};
-use tilewright::codegen::view::Combine;
+use tilewright::codegen::view::{Combine, ViewError};
 use tilewright::{Layout, TiledMma, atoms};
 
 use super::{Result, computed, kernel, numbers};
@@ -136,12 +136,12 @@ fn state_of_a_loop() -> Result {
         let state = x
             .reduce(k, 1, Combine::Max)?
             .map(k, |_, _| F32::from(0.0))?;
-        let n = k.pool.constant(3);
-        let turn = k.open_loop("i", 0, 1, 3);
-        let sum = x.reduce(k, 1, Combine::Add)?;
-        state.update_with(k, &sum, |k, old, sum| old.add(k, sum))?;
-        state.update(k, |k, old| old.mul(k, 1.0))?;
-        k.close_loop(&turn, n);
+        let n = k.constant(3);
+        k.for_loop("i", 0, 1, n, |k, _| {
+            let sum = x.reduce(k, 1, Combine::Add)?;
+            state.update_with(k, &sum, |k, old, sum| old.add(k, sum))?;
+            state.update(k, |k, old| old.mul(k, 1.0))
+        })?;
         Ok(state)
     })?;
     let x = numbers(1024);
@@ -161,7 +161,7 @@ fn values_of_repeated_threads() -> Result {
         let (tv, groups) = (Layout::parse("(128,1):(1,0)")?, Layout::parse(groups)?);
         let sums = kernel([1, 128], 128, &tv, true, |k, x| {
             let x = x.map(k, |_, x| x)?;
-            let value = F32::of(x.registers()[0]).expect("a register of f32");
+            let value: F32 = x.thread_values(k)?[0];
             let sum = k.reduce(value, &groups, Combine::Add)?;
             x.map(k, |_, _| sum)
         })?;
@@ -202,12 +202,13 @@ fn what_cannot_be_reduced_is_refused() -> Result {
 #[test]
 fn a_shuffle_of_half_a_warp_is_refused() {
     let mut k = Kernel::new("k", 32);
-    let (thread, half) = (k.thread(), k.pool.constant(16));
-    let p = k.compare(Cmp::Lt, thread, half);
-    let value = F32::from(1.0).register(&mut k);
-    k.begin_if(p, false);
-    let _ = k.shuffle(Shuffle::Butterfly, value, 1);
-    k.end_if();
+    let (thread, half) = (k.thread(), k.constant(16));
+    let p = Predicate::of(&mut k, thread, Cmp::Lt, half);
+    k.when(p, |k| {
+        let _ = F32::from(1.0).shuffle(k, Shuffle::Butterfly, 1);
+        Ok::<(), ViewError>(())
+    })
+    .expect("a branch");
     let error = k.build(Arch(80)).expect_err("half of the lanes");
-    assert_eq!(error.code(), "divergent");
+    assert_eq!(error.code(), "partial_warp");
 }

@@ -1,14 +1,14 @@
 //! What is refused while a kernel is built.
 
-use super::{Result, layout, refusal, swizzled, vectors};
-use tilewright::codegen::ir::{Arrangement, Axis, Cmp, Element, Kernel};
+use super::{Result, layout, swizzled, vectors};
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::view::ViewError;
 
 #[test]
 fn the_range_of_the_thread_is_that_of_the_block() {
     let mut k = Kernel::new("k", 96);
     let thread = k.thread();
-    assert_eq!((k.pool.facts(thread).lo, k.pool.facts(thread).hi), (0, 95));
+    assert_eq!(k.range(thread), (0, 95));
 }
 
 #[test]
@@ -30,50 +30,15 @@ fn more_shared_memory_than_a_block_has_is_refused() -> Result {
 }
 
 #[test]
-fn shared_buffers_do_not_overlap() -> Result {
-    let mut k = Kernel::new("k", 32);
-    let layouts = [
-        "(32,32):(33,1)",
-        "Sw<3,4,3> o (8,64):(64,1)",
-        "7:1",
-        "(64,64):(64,1)",
-    ];
-    for (i, text) in layouts.iter().enumerate() {
-        k.shared(&format!("tile{i}"), Element::F16, &swizzled(text))?;
-    }
-    let entry = k.finish();
-    let mut end = 0;
-    for (buffer, text) in entry.buffers.iter().zip(layouts) {
-        let Arrangement::Shared { offset, .. } = buffer.arrangement else {
-            panic!("{} is not in shared memory", buffer.name);
-        };
-        assert!(
-            offset >= end,
-            "{} begins at {offset}, before {end}",
-            buffer.name
-        );
-        let layout = swizzled(text);
-        end = offset
-            + 2 * (0..layout.layout().size())
-                .map(|i| layout.index(i) + 1)
-                .max()
-                .unwrap_or(0);
-    }
-    assert!(entry.shared.is_some_and(|s| s.bytes >= end as u64));
-    Ok(())
-}
-
-#[test]
 fn selections_and_bounds_of_other_operands_are_other_values() {
     let mut k = Kernel::new("k", 32);
     let (a, b, c) = (k.size("a", 100), k.size("b", 100), k.size("c", 100));
-    let p = k.compare(Cmp::Lt, a, b);
-    let q = k.compare(Cmp::Lt, b, c);
     let all = [
-        k.select(p, a, b),
-        k.select(p, a, c),
-        k.select(p, b, a),
-        k.select(q, a, b),
+        k.choose(a, Cmp::Lt, b, a, b),
+        k.choose(a, Cmp::Lt, b, a, c),
+        k.choose(a, Cmp::Lt, b, b, a),
+        k.choose(b, Cmp::Lt, c, a, b),
+        k.choose(a, Cmp::Le, b, a, b),
         k.bounded(a, 10),
         k.bounded(a, 20),
         k.bounded(b, 10),
@@ -81,7 +46,8 @@ fn selections_and_bounds_of_other_operands_are_other_values() {
     for (i, x) in all.iter().enumerate() {
         assert!(!all[..i].contains(x), "value {i} is one of those before it");
     }
-    assert_eq!((k.select(p, a, b), k.bounded(b, 10)), (all[0], all[6]));
+    let again = (k.choose(a, Cmp::Lt, b, a, b), k.bounded(b, 10));
+    assert_eq!(again, (all[0], all[7]));
 }
 
 #[test]
@@ -108,7 +74,7 @@ fn layouts_that_do_not_share_out_the_tile_are_refused() -> Result {
 #[test]
 fn a_layout_for_more_threads_than_the_block_has_is_refused() -> Result {
     let (mut k, x, _) = vectors(Element::F32, Element::F32)?;
-    let (zero, one) = (k.pool.constant(0), layout("(128,1):(1,0)"));
+    let (zero, one) = (k.constant(0), layout("(128,1):(1,0)"));
     let error = x.partition(&mut k, &one, zero);
     let error = error.expect_err("thread 0 alone has a share").to_string();
     assert!(
@@ -186,7 +152,7 @@ fn extents_that_no_tile_has_are_refused() -> Result {
     let mut k = Kernel::new("k", 32);
     let n = k.size("n", 1 << 20);
     let x = k.input("x", Element::F32, &[n]);
-    let zero = k.pool.constant(0);
+    let zero = k.constant(0);
     for extent in [0, -1, i64::MIN, i64::MAX, 1 << 40] {
         assert!(
             x.tile(&mut k, &[extent], &[zero]).is_err(),
@@ -214,49 +180,4 @@ fn vectors_that_are_not_in_one_piece_are_refused() -> Result {
     assert!(tile.vectors(&k, 2).is_err(), "a thread has one value");
     assert!(tile.vectors(&k, 1).is_ok());
     Ok(())
-}
-
-#[test]
-fn names_that_the_text_does_not_take_are_refused() {
-    let refused = |kernel: &str, sizes: &[&str], threads: u32| {
-        let mut k = Kernel::new(kernel, threads);
-        for name in sizes {
-            k.size(name, 10);
-        }
-        refusal(k).to_string()
-    };
-    // `tid.x` and `smem` are what the kernel itself calls the thread and its shared memory.
-    for name in ["tid.x", "", "9lives", "a b", "x;", "é", "%r0"] {
-        let expected = format!(
-            "the prover does not follow the name `{name}`: a name is a letter and then letters, digits and underscores"
-        );
-        assert_eq!(refused("k", &[name], 32), expected);
-        assert_eq!(refused(name, &[], 32), expected);
-    }
-    for sizes in [["n", "n"], ["n", "smem"], ["k", "n"]] {
-        let error = refused("k", &sizes, 32);
-        assert!(error.contains("a second use of the name"), "{error}");
-    }
-    for threads in [0, 1025] {
-        let error = refused("k", &[], threads);
-        assert!(error.contains("a block has 1 to 1024"), "{error}");
-    }
-}
-
-#[test]
-fn what_is_still_open_is_refused() {
-    let branch = |k: &mut Kernel| {
-        let (a, b) = (k.size("a", 10), k.size("b", 10));
-        let p = k.compare(Cmp::Lt, a, b);
-        k.begin_if(p, true);
-    };
-    let opened: [&dyn Fn(&mut Kernel); 3] = [&branch, &Kernel::open_region, &|k| {
-        k.open_loop("i", 0, 1, 10);
-    }];
-    for open in opened {
-        let mut k = Kernel::new("k", 32);
-        open(&mut k);
-        let error = refusal(k).to_string();
-        assert!(error.contains("still open: close it first"), "{error}");
-    }
 }

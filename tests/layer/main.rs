@@ -1,9 +1,12 @@
 //! The kernel layer refuses what used to be traps of a builder with hand-written addresses: each trap is an error here, when the kernel is
 //! built, when it is proven or when it is launched.
 
+mod adversary;
 mod build;
 mod launch;
+mod natural;
 mod prove;
+mod sealed;
 
 use std::error::Error;
 
@@ -11,10 +14,13 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
-use tilewright::codegen::view::View;
+use tilewright::codegen::value::Predicate;
+use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::{Layout, Swizzled};
 
 type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+/// What the body of a branch or loop gives.
+type Done = std::result::Result<(), ViewError>;
 
 const ARCH: Arch = Arch(80);
 
@@ -24,6 +30,24 @@ fn layout(text: &str) -> Layout {
 
 fn swizzled(text: &str) -> Swizzled {
     Swizzled::parse(text).expect(text)
+}
+
+/// Adds to the values of a fragment those that another one has in the same registers, wherever they come from.
+fn add(k: &mut Kernel, sums: &Fragment, other: &Fragment) -> Done {
+    let mut values = other.thread_values::<f32>(k)?.into_iter();
+    sums.update(k, |k, sum| match values.next() {
+        Some(x) => sum.add(k, x),
+        None => sum,
+    })
+}
+
+/// A barrier of those threads where `p` holds.
+fn barrier_when(k: &mut Kernel, p: Predicate) {
+    let done = k.when(p, |k| {
+        k.barrier();
+        Done::Ok(())
+    });
+    done.expect("a barrier");
 }
 
 /// A kernel of 128 threads over vectors, with this block's 128 elements of x and of y.

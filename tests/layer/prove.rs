@@ -1,8 +1,9 @@
 //! What is refused when a kernel is proven.
 
-use super::{ARCH, Result, layout, refusal, swizzled, through_shared, vectors};
+use super::{ARCH, Result, barrier_when, layout, refusal, swizzled, through_shared, vectors};
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::prove::ProofError;
+use tilewright::codegen::value::Predicate;
 
 #[test]
 fn beyond_a_shared_buffer_nothing_is_touched() -> Result {
@@ -11,7 +12,7 @@ fn beyond_a_shared_buffer_nothing_is_touched() -> Result {
     let tile = k.shared("tile", Element::F32, &swizzled("128:1"))?;
     let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
     let x = x.partition(&mut k, &one, thread)?;
-    let by = k.pool.constant(1);
+    let by = k.constant(1);
     let moved = tile.at(&mut k, &[by])?.partition(&mut k, &one, thread)?;
     k.copy(&x, &moved)?;
     let error = refusal(k);
@@ -37,20 +38,23 @@ fn beyond_a_shared_buffer_nothing_is_touched() -> Result {
 fn a_bound_that_nothing_keeps_proves_nothing() -> Result {
     let mut k = Kernel::new("k", 32);
     let n = k.size("n", 1000);
+    let x = k.input("x", Element::F32, &[n]);
     let y = k.output("y", Element::F32, &[n]);
     let tile = k.shared("tile", Element::F32, &swizzled("(4,32):(32,1)"))?;
-    // n is up to 1000, and tile n is inside only for 0.
-    let (said, zero) = (k.bounded(n, 0), k.pool.constant(0));
+    // n is up to 1000, and tile n is inside only up to 3.
+    let (said, zero) = (k.bounded(n, 3), k.constant(0));
     let (thread, one) = (k.thread(), layout("(32,1):(1,0)"));
     let row = tile
         .tile(&mut k, &[1, 32], &[said, zero])?
         .partition(&mut k, &one, thread)?;
     let block = k.tiles(Axis::X, n, 32)?;
-    let y = y
-        .tile(&mut k, &[32], &[block])?
-        .partition(&mut k, &one, thread)?;
-    let values = k.load_tile(&y)?;
-    k.store_tile(&row, &values)?;
+    let [x, y] = [x, y].map(|v| {
+        v.tile(&mut k, &[32], &[block])?
+            .partition(&mut k, &one, thread)
+    });
+    let (x, y) = (x?, y?);
+    k.copy(&x, &row)?;
+    k.copy(&x, &y)?;
     let error = refusal(k);
     let refused = matches!(
         error,
@@ -90,19 +94,12 @@ fn a_missing_barrier_is_refused_and_named() -> Result {
 
 #[test]
 fn a_barrier_that_not_all_threads_meet_is_refused() -> Result {
-    for uniform in [false, true] {
-        let error = refusal(through_shared(|k| {
-            let (thread, half) = (k.thread(), k.pool.constant(64));
-            let p = k.compare(Cmp::Lt, thread, half);
-            k.begin_if(p, uniform);
-            k.barrier();
-            k.end_if();
-        })?);
-        assert!(
-            matches!(error, ProofError::Divergent { .. }),
-            "{uniform}: {error:?}"
-        );
-    }
+    let error = refusal(through_shared(|k| {
+        let (thread, half) = (k.thread(), k.constant(64));
+        let p = Predicate::of(k, thread, Cmp::Lt, half);
+        barrier_when(k, p);
+    })?);
+    assert!(matches!(error, ProofError::Divergent { .. }), "{error:?}");
     Ok(())
 }
 
@@ -129,11 +126,9 @@ fn an_output_that_is_not_written_once_is_refused() -> Result {
     let thread = k.thread();
     let x = x.partition(&mut k, &one, thread)?;
     let y = y.partition(&mut k, &one, thread)?;
-    let half = k.pool.constant(64);
-    let p = k.compare(Cmp::Lt, thread, half);
-    k.begin_if(p, false);
-    k.copy(&x, &y)?;
-    k.end_if();
+    let half = k.constant(64);
+    let p = Predicate::of(&mut k, thread, Cmp::Lt, half);
+    k.when(p, |k| k.copy(&x, &y))?;
     let error = refusal(k);
     assert!(matches!(error, ProofError::Coverage { .. }), "{error:?}");
     Ok(())
@@ -164,8 +159,8 @@ fn in_place(ahead: i64, turned: bool, between: impl Fn(&mut Kernel)) -> Result<K
     let y = k.output("y", Element::F32, &[n]);
     let block = k.tiles(Axis::X, n, 128)?;
     let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
-    let ahead = k.pool.constant(ahead);
-    let next = k.pool.add(block, ahead);
+    let ahead = k.constant(ahead);
+    let next = k.add(block, ahead);
     let share = if turned {
         layout("((64,2),1):((2,1),0)")
     } else {
@@ -194,11 +189,9 @@ fn an_output_is_read_by_who_stores_it() -> Result {
     // A barrier that is met in some launches alone.
     let error = refusal(in_place(0, true, |k| {
         let n = k.size("some", 100);
-        let most = k.pool.constant(50);
-        let some = k.compare(Cmp::Lt, n, most);
-        k.begin_if(some, true);
-        k.barrier();
-        k.end_if();
+        let most = k.constant(50);
+        let some = Predicate::of(k, n, Cmp::Lt, most);
+        barrier_when(k, some);
     })?);
     assert_eq!(error.code(), "overwritten");
     for between in [|_: &mut Kernel| (), Kernel::barrier] {
@@ -221,17 +214,17 @@ fn tiles_in_place_turn_by_turn() -> Result {
         let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
         let turned = layout("((64,2),1):((2,1),0)");
         let tiles = k.tiles_in(n, 128)?;
-        let turn = k.open_loop("tile", 0, 1, 1 << 13);
-        let from = y.tile(&mut k, &[128], &[turn.counter])?;
-        let from = from.partition(&mut k, &turned, thread)?;
-        let to = y.tile(&mut k, &[128], &[turn.counter])?;
-        let to = to.partition(&mut k, &one, thread)?;
-        let values = k.load_tile(&from)?;
-        if barrier {
-            k.barrier();
-        }
-        k.store_tile(&to, &values)?;
-        k.close_loop(&turn, tiles);
+        k.for_loop("tile", 0, 1, tiles, |k, tile| {
+            let from = y.tile(k, &[128], &[tile])?;
+            let from = from.partition(k, &turned, thread)?;
+            let to = y.tile(k, &[128], &[tile])?;
+            let to = to.partition(k, &one, thread)?;
+            let values = k.load_tile(&from)?;
+            if barrier {
+                k.barrier();
+            }
+            k.store_tile(&to, &values)
+        })?;
         Ok(k)
     };
     let proven = kernel(true)?.build(ARCH);

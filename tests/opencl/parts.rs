@@ -41,11 +41,16 @@ impl Programs<'_> {
     ) {
         let device = self.device;
         let entries = plan.entries(operands, plan.min_arch()).expect("entries");
-        let entry = entries.into_iter().find(|e| e.name == launch.kernel);
-        let mut entry = entry.expect("an entry of this name");
-        NAME.clone_into(&mut entry.name);
-        entry.comments.clear();
+        let entry = entries.into_iter().find(|e| e.name() == launch.kernel);
+        let entry = entry.expect("an entry of this name");
         let text = program(&[entry], &[]).expect("a form");
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let text = code
+            .collect::<Vec<_>>()
+            .join("\n")
+            .replace(&launch.kernel, NAME);
         let program = self.built.entry(text).or_insert_with_key(|text| {
             let built = device.build(text);
             built.unwrap_or_else(|e| panic!("{}: {e}", launch.kernel))

@@ -220,9 +220,9 @@ fn products(
                     };
                     let entries = adapted.entries(operands, Arch(80));
                     for entry in entries.expect("the plan has kernels") {
-                        if !known.contains(&entry.name) {
-                            known.push(entry.name.clone());
-                            times.add(&entry.name, &entry);
+                        if !known.iter().any(|name| name == entry.name()) {
+                            known.push(entry.name().to_owned());
+                            times.add(entry.name(), &entry);
                         }
                     }
                 }
@@ -262,7 +262,7 @@ fn listed_plans() {
                     .entries(operands, plan.min_arch())
                     .expect("it has kernels")
                 {
-                    times.add(&entry.name, &entry);
+                    times.add(entry.name(), &entry);
                 }
             }
         }

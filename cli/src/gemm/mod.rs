@@ -4,6 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
+mod buffers;
 mod contract;
 mod host;
 mod opencl;
@@ -263,7 +264,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
         launch.as_ref(),
         args.on != Device::None,
     )?;
-    emit_files(args, &problem, &kernel.ptx, launch.as_ref())?;
+    emit_files(args, (&problem, data_type), &kernel.ptx, launch.as_ref())?;
 
     let ran = match (&inputs, &gpu) {
         (None, _) => Ran::nowhere(),
@@ -334,7 +335,7 @@ fn operands(
 /// Writes what `--emit` and `--emit-host` ask for: both files or none.
 fn emit_files(
     args: &GemmArgs,
-    problem: &Gemm,
+    (problem, data_type): (&Gemm, DataType),
     ptx: &str,
     launch: Option<&Launch>,
 ) -> Result<(), CliError> {
@@ -346,7 +347,8 @@ fn emit_files(
                     "there is nothing to launch for this problem, of which a host could be written";
                 CliError::new("nothing_to_launch", message)
             })?;
-            Some((PathBuf::from(path), language.text(problem, ptx, launch)))
+            let text = language.text(problem, data_type, ptx, launch);
+            Some((PathBuf::from(path), text))
         }
         _ => None,
     };

@@ -203,6 +203,8 @@ impl Report<'_> {
         let stated = stated
             .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
         value["assumptions"] = stated.collect();
+        let buffers = super::buffers::of(self.problem, self.plan.data_type(), launch);
+        value["memory"] = super::buffers::to_json(&buffers);
         value
     }
 

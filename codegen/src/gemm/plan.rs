@@ -8,6 +8,7 @@ use crate::ir::Entry;
 use crate::mix::Mix;
 use crate::print::{module, register};
 use crate::prove::prove;
+use crate::proven::fits;
 
 /// A layout of a plan, with what it means.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -228,10 +229,18 @@ pub trait Plan: Send + Sync {
             });
         }
         let (entries, proof) = self.proven(operands, arch)?;
+        // A function of the user's may have instructions that the plan's own kernels do not have.
+        let mut version = self.ptx_version(arch);
+        for entry in &entries {
+            version = fits(entry, arch, version).map_err(|error| PlanError::Unproven {
+                kernel: entry.name.clone(),
+                error,
+            })?;
+        }
         let kernel = self.entry_name(operands);
         let main = entries.iter().find(|entry| entry.name == kernel);
         Ok(Emitted {
-            ptx: module(&entries, self.ptx_version(arch), &self.target(arch)),
+            ptx: module(&entries, version, &self.target(arch)),
             mix: main.and_then(Mix::of),
             kernel,
             proof,

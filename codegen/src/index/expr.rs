@@ -11,11 +11,67 @@
 //! bits allow it. Example: with `t` in `0..32`, `(t & 15)·16 + ((t >> 4) & 1)·256` becomes `16·t`, because both fields
 //! lie on the diagonal `d = 4` and together cover every bit that `t` can have.
 
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use crate::quick::QuickMap;
 
-/// A handle to an expression of one [`Pool`]. Equal handles are equal values.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Expr(pub(crate) u32);
+/// A handle to an expression of one [`Pool`]. Equal handles are equal values. A pool takes the handle of another pool for 0, and a kernel refuses to be
+/// built with one.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Expr {
+    id: u32,
+    pool: PoolId,
+}
+
+impl Hash for Expr {
+    // Within one pool, which is where handles are hashed, the number alone tells them apart.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+impl Expr {
+    /// The pool that it belongs to.
+    pub(crate) fn pool(self) -> PoolId {
+        self.pool
+    }
+}
+
+/// What tells pools apart, in one run of a program.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct PoolId(u32);
+
+impl PoolId {
+    /// No pool has it.
+    pub(crate) const NONE: Self = Self(0);
+
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// What a pool answers for the handle of another pool.
+static ZERO: (Node, Facts) = (
+    Node::Const(0),
+    Facts {
+        lo: 0,
+        hi: 0,
+        bits: 0,
+        level: 0,
+    },
+);
+
+/// The last pool whose handle was given to this one. Questions take the pool by reference, so that the note is an atomic.
+#[derive(Debug)]
+struct Foreign(AtomicU32);
+
+impl Clone for Foreign {
+    fn clone(&self) -> Self {
+        Self(AtomicU32::new(self.0.load(Ordering::Relaxed)))
+    }
+}
 
 /// Where a value may change: 0 for the whole kernel, `n` inside the n-th nested loop. Code for an expression is placed at the
 /// outermost level at which all its variables are known.
@@ -105,8 +161,10 @@ pub(crate) fn moved(mask: u64, shift: i32) -> u64 {
 }
 
 /// A store of expressions in which equal expressions are one.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Pool {
+    id: PoolId,
+    foreign: Foreign,
     nodes: Vec<(Node, Facts)>,
     known: QuickMap<Node, Expr>,
     /// Answers to earlier questions ([`Pool::once`]).
@@ -125,20 +183,51 @@ pub(super) enum Asked {
     Swizzle,
 }
 
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            id: PoolId::new(),
+            foreign: Foreign(AtomicU32::new(PoolId::NONE.0)),
+            nodes: Vec::new(),
+            known: QuickMap::default(),
+            answers: QuickMap::default(),
+        }
+    }
+}
+
 impl Pool {
     /// An empty pool.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// What tells it from other pools.
+    pub(crate) fn id(&self) -> PoolId {
+        self.id
+    }
+
+    /// The pool of a handle that was given to this one and is not its own.
+    pub(crate) fn foreign(&self) -> Option<PoolId> {
+        let id = PoolId(self.foreign.0.load(Ordering::Relaxed));
+        (id != PoolId::NONE).then_some(id)
+    }
+
+    fn at(&self, e: Expr) -> &(Node, Facts) {
+        if e.pool == self.id {
+            return &self.nodes[e.id as usize];
+        }
+        self.foreign.0.store(e.pool.0, Ordering::Relaxed);
+        &ZERO
+    }
+
     /// The shape of `e`.
     pub fn node(&self, e: Expr) -> &Node {
-        &self.nodes[e.0 as usize].0
+        &self.at(e).0
     }
 
     /// What is known of `e`.
     pub fn facts(&self, e: Expr) -> Facts {
-        self.nodes[e.0 as usize].1
+        self.at(e).1
     }
 
     /// The value of `e` if it is a constant.
@@ -154,7 +243,10 @@ impl Pool {
         if let Some(&e) = self.known.get(&node) {
             return e;
         }
-        let e = Expr(u32::try_from(self.nodes.len()).expect("fewer than 2^32 expressions"));
+        let e = Expr {
+            id: u32::try_from(self.nodes.len()).expect("fewer than 2^32 expressions"),
+            pool: self.id,
+        };
         self.known.insert(node.clone(), e);
         self.nodes.push((node, facts));
         e

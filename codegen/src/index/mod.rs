@@ -18,6 +18,7 @@ pub mod targets;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use expr::PoolId;
 pub use expr::{Expr, Facts, Level, Node, Pool};
 pub use fast_divisor::{FAST_DIVISION_LIMIT, FastDivisor, RunTimeDivisor};
 pub use spec::{Bound, Coordinate, IndexError, IndexLayout, IndexSpec, Lowered, Parameter, Stride};

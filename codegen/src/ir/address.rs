@@ -8,13 +8,17 @@ use crate::index::Expr;
 /// A state space that kernels address.
 ///
 /// ```
-/// use layout_codegen::ir::{Kernel, Space};
-/// use layout_codegen::ir::Element;
+/// use layout_codegen::ir::Space;
+/// use layout_codegen::view::ViewError;
 ///
-/// let mut k = Kernel::new("k", 128);
-/// let n = k.size("n", 1000);
-/// k.input("x", Element::F32, &[n]);
-/// assert_eq!(k.finish().buffers[0].space, Space::Global);
+/// let error = ViewError::Space {
+///     instruction: "ldmatrix",
+///     writes: false,
+///     wanted: Some(Space::Shared),
+///     buffer: "x".to_owned(),
+///     space: Space::Global,
+/// };
+/// assert_eq!(error.to_string(), "ldmatrix reads shared memory, and `x` is in global memory");
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Space {
@@ -25,33 +29,8 @@ pub enum Space {
 }
 
 /// `[base + immediate]`, in bytes.
-///
-/// ```
-/// use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-/// use layout_codegen::ir::Element;
-/// use layout_core::Layout;
-///
-/// // One element a thread.
-/// let mut k = Kernel::new("copy", 128);
-/// let n = k.size("n", 1000);
-/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// k.copy(&x, &y)?;
-/// let entry = k.finish();
-/// let store = entry.nodes.iter().find_map(|node| match node {
-///     Node::Inst(statement) => match &statement.inst {
-///         Inst::Store { at, .. } => Some(at),
-///         _ => None,
-///     },
-///     _ => None,
-/// });
-/// assert!(store.is_some());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Address {
+pub(crate) struct Address {
     space: Space,
     base: Reg,
     immediate: i64,
@@ -61,92 +40,17 @@ pub struct Address {
 
 impl Address {
     /// Its state space.
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::ir::Element;
-    /// # use layout_core::Layout;
-    /// # let mut k = Kernel::new("copy", 128);
-    /// # let n = k.size("n", 1000);
-    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-    /// # let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-    /// # let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # k.copy(&x, &y)?;
-    /// # let entry = k.finish();
-    /// # let at = entry.nodes.iter().find_map(|node| match node {
-    /// #     Node::Inst(statement) => match &statement.inst {
-    /// #         Inst::Store { at, .. } => Some(*at),
-    /// #         _ => None,
-    /// #     },
-    /// #     _ => None,
-    /// # });
-    /// // The store of the example of `Address`.
-    /// let at = at.ok_or("no store")?;
-    /// assert_eq!(at.space(), layout_codegen::ir::Space::Global);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn space(&self) -> Space {
+    pub(crate) fn space(&self) -> Space {
         self.space
     }
 
     /// The register that holds its run-time part.
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::ir::Element;
-    /// # use layout_core::Layout;
-    /// # let mut k = Kernel::new("copy", 128);
-    /// # let n = k.size("n", 1000);
-    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-    /// # let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-    /// # let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # k.copy(&x, &y)?;
-    /// # let entry = k.finish();
-    /// # let at = entry.nodes.iter().find_map(|node| match node {
-    /// #     Node::Inst(statement) => match &statement.inst {
-    /// #         Inst::Store { at, .. } => Some(*at),
-    /// #         _ => None,
-    /// #     },
-    /// #     _ => None,
-    /// # });
-    /// // The store of the example of `Address`.
-    /// let at = at.ok_or("no store")?;
-    /// assert_eq!(at.base().class, layout_codegen::ir::Class::B64);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn base(&self) -> Reg {
+    pub(crate) fn base(&self) -> Reg {
         self.base
     }
 
     /// What it means: a place of [`Entry::places`](super::Entry::places).
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::ir::Element;
-    /// # use layout_core::Layout;
-    /// # let mut k = Kernel::new("copy", 128);
-    /// # let n = k.size("n", 1000);
-    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-    /// # let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-    /// # let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # k.copy(&x, &y)?;
-    /// # let entry = k.finish();
-    /// # let at = entry.nodes.iter().find_map(|node| match node {
-    /// #     Node::Inst(statement) => match &statement.inst {
-    /// #         Inst::Store { at, .. } => Some(*at),
-    /// #         _ => None,
-    /// #     },
-    /// #     _ => None,
-    /// # });
-    /// // The store of the example of `Address`.
-    /// let at = at.ok_or("no store")?;
-    /// assert!((at.place() as usize) < entry.places.len());
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn place(&self) -> u32 {
+    pub(crate) fn place(&self) -> u32 {
         self.place
     }
 
@@ -160,32 +64,7 @@ impl Address {
     }
 
     /// The constant that is added to it, in bytes.
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Axis, Inst, Kernel, Node};
-    /// # use layout_codegen::ir::Element;
-    /// # use layout_core::Layout;
-    /// # let mut k = Kernel::new("copy", 128);
-    /// # let n = k.size("n", 1000);
-    /// # let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-    /// # let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-    /// # let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-    /// # k.copy(&x, &y)?;
-    /// # let entry = k.finish();
-    /// # let at = entry.nodes.iter().find_map(|node| match node {
-    /// #     Node::Inst(statement) => match &statement.inst {
-    /// #         Inst::Store { at, .. } => Some(*at),
-    /// #         _ => None,
-    /// #     },
-    /// #     _ => None,
-    /// # });
-    /// // The store of the example of `Address`.
-    /// let at = at.ok_or("no store")?;
-    /// assert_eq!(at.immediate(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn immediate(&self) -> i64 {
+    pub(crate) fn immediate(&self) -> i64 {
         self.immediate
     }
 }

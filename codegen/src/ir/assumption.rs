@@ -13,38 +13,23 @@
 
 use std::fmt;
 
-use super::kernel::Kernel;
+use super::kernel::{Kernel, is_comment};
 use super::node::Node;
 use super::param::{Param, ParamKind};
 use super::value::Cmp;
 use crate::index::{Expr, Node as Index, Pool};
 
 /// A condition that is taken as a fact, and why.
-///
-/// ```
-/// use layout_codegen::ir::{Cmp, Kernel, Node};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let (n, one) = (k.size("n", 100), k.pool.constant(1));
-/// k.assume(n, Cmp::Ge, one, "callers have no empty rows")?;
-/// let entry = k.finish();
-/// let stated = entry.nodes.iter().find_map(|node| match node {
-///     Node::Assume(assumption) => Some(assumption),
-///     _ => None,
-/// });
-/// assert_eq!(stated.map(|a| a.condition(&entry.pool)), Some("n >= 1".to_owned()));
-/// # Ok::<(), layout_codegen::ir::AssumptionError>(())
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Assumption {
+pub(crate) struct Assumption {
     /// How the two compare.
-    pub cmp: Cmp,
+    pub(crate) cmp: Cmp,
     /// The first value.
-    pub a: Expr,
+    pub(crate) a: Expr,
     /// The second value.
-    pub b: Expr,
+    pub(crate) b: Expr,
     /// Why it holds, in the author's words.
-    pub reason: String,
+    pub(crate) reason: String,
     /// The condition as text.
     text: String,
 }
@@ -55,7 +40,7 @@ pub struct Assumption {
 /// use layout_codegen::ir::{AssumptionError, Cmp, Kernel};
 ///
 /// let mut k = Kernel::new("k", 32);
-/// let (n, one) = (k.size("n", 100), k.pool.constant(1));
+/// let (n, one) = (k.size("n", 100), k.constant(1));
 /// let error = k.assume(n, Cmp::Ge, one, " ").unwrap_err();
 /// assert_eq!((error.code(), error.clone()), ("no_reason", AssumptionError::NoReason));
 /// ```
@@ -89,7 +74,7 @@ impl fmt::Display for AssumptionError {
         f.write_str(match self {
             Self::NoReason => "an assumption without a reason: say in a few words why it holds",
             Self::ControlCharacter => {
-                "the reason of an assumption has a line break or another control character: give one line of text"
+                "the reason of an assumption has a line break, another control character, or a backslash at its end: give one line of text"
             }
         })
     }
@@ -99,20 +84,7 @@ impl std::error::Error for AssumptionError {}
 
 impl Assumption {
     /// The condition as text, such as `n >= 1`.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel, Node};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let (n, m) = (k.size("n", 100), k.size("m", 100));
-    /// let twice = k.pool.scale(m, 2);
-    /// k.assume(n, Cmp::Le, twice, "rows come in pairs")?;
-    /// let entry = k.finish();
-    /// let Some(Node::Assume(stated)) = entry.nodes.last() else { panic!("an assumption") };
-    /// assert_eq!(stated.condition(&entry.pool), "n <= 2*m");
-    /// # Ok::<(), layout_codegen::ir::AssumptionError>(())
-    /// ```
-    pub fn condition(&self, pool: &Pool) -> String {
+    pub(crate) fn condition(&self, pool: &Pool) -> String {
         format!(
             "{} {} {}",
             text(pool, self.a),
@@ -237,7 +209,7 @@ impl Kernel {
     /// let mut k = Kernel::new("copy", 128);
     /// let n = k.size("n", 1 << 30);
     /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-    /// let (whole, most) = (k.pool.constant(128), k.pool.constant(1 << 20));
+    /// let (whole, most) = (k.constant(128), k.constant(1 << 20));
     /// k.assume(n, Cmp::Ge, whole, "short vectors go elsewhere")?;
     /// k.assume(n, Cmp::Le, most, "what one launch of the service has")?;
     /// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
@@ -268,9 +240,11 @@ impl Kernel {
         if reason.is_empty() {
             return Err(AssumptionError::NoReason);
         }
-        if reason.chars().any(char::is_control) {
+        if !is_comment(reason) {
             return Err(AssumptionError::ControlCharacter);
         }
+        self.still_there(a);
+        self.still_there(b);
         let mut assumption = Assumption {
             cmp,
             a,

@@ -18,16 +18,8 @@ use super::value::Reg;
 use crate::index::Expr;
 
 /// An instruction of such a copy.
-///
-/// ```
-/// use layout_codegen::ir::{BulkStore, Hopper, Inst};
-///
-/// let wait = Inst::Hopper(Box::new(Hopper::Bulk(BulkStore::Wait { pending: 1 })));
-/// assert_eq!(wait.needs(), Some((90, "8.0")));
-/// assert!(wait.sources().is_empty());
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub enum BulkStore {
+pub(crate) enum BulkStore {
     /// What this thread wrote to shared memory by ordinary instructions can be seen by copies that come behind it.
     Fence,
     /// A box of shared memory to an array. Elements outside of the array are left out.

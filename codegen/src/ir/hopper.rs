@@ -40,47 +40,32 @@ use super::value::Reg;
 use crate::index::Expr;
 
 /// A pipeline of stages in shared memory between roles of a block.
-///
-/// ```
-/// use layout_codegen::ir::Kernel;
-///
-/// // Kernels without such pipelines have none.
-/// assert!(Kernel::new("k", 32).finish().rings.is_empty());
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Ring {
+pub(crate) struct Ring {
     /// Its name in reports.
-    pub name: String,
+    pub(crate) name: String,
     /// How many stages.
-    pub stages: i64,
+    pub(crate) stages: i64,
     /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage, where roles take turns `turn` of every role, and where
     /// turns overlap `products` of every role.
-    pub barriers: usize,
+    pub(crate) barriers: usize,
     /// How many threads arrive at `empty` each time round, of all blocks of a cluster. Those of one block pass on a turn.
-    pub consumers: u32,
+    pub(crate) consumers: u32,
     /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
-    pub lag: i64,
+    pub(crate) lag: i64,
     /// How many roles take turns in reading runs of stages; 1 where each role that reads reads every stage.
-    pub takers: u32,
+    pub(crate) takers: u32,
     /// A role passes its turn on while its last products are in flight, and says later that they are complete.
-    pub overlaps: bool,
+    pub(crate) overlaps: bool,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
-    pub buffers: Vec<usize>,
+    pub(crate) buffers: Vec<usize>,
     /// Of each buffer, the rows and columns of a stage that are read: boxes may bring more, whole panels of which a product takes a part.
-    pub read: Vec<[i64; 2]>,
+    pub(crate) read: Vec<[i64; 2]>,
 }
 
 /// One of a stage's two mbarriers, or of the one or two of a role that takes turns.
-///
-/// ```
-/// use layout_codegen::ir::Side;
-///
-/// assert_ne!(Side::Full, Side::Empty);
-/// // The second of the roles that take turns.
-/// assert_ne!(Side::Turn(1), Side::Turn(0));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Side {
+pub(crate) enum Side {
     /// Completed when all bytes of the stage have arrived.
     Full,
     /// Completed when all consumers have given the stage back.
@@ -92,16 +77,8 @@ pub enum Side {
 }
 
 /// What a role that takes turns hands over to the next.
-///
-/// ```
-/// use layout_codegen::ir::{Handover, Side};
-///
-/// // What the second role waits for.
-/// assert_eq!(Handover::Turn.side(1), Side::Turn(1));
-/// assert_eq!(Handover::Products.side(1), Side::Products(1));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Handover {
+pub(crate) enum Handover {
     /// The turn: the next role may read stages, those behind this role's. Where turns overlap, products of this role may be in flight.
     Turn,
     /// Products of the turn are complete, where turns overlap.
@@ -110,12 +87,7 @@ pub enum Handover {
 
 impl Handover {
     /// What the role of a number waits for.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Handover, Side};
-    /// assert_eq!(Handover::Products.side(0), Side::Products(0));
-    /// ```
-    pub fn side(self, role: u32) -> Side {
+    pub(crate) fn side(self, role: u32) -> Side {
         match self {
             Handover::Turn => Side::Turn(role),
             Handover::Products => Side::Products(role),
@@ -124,39 +96,25 @@ impl Handover {
 }
 
 /// Which use of a stage an instruction of a ring means: the `index`-th from the start of the kernel.
-///
-/// ```
-/// use layout_codegen::ir::{Kernel, StageUse};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let third = StageUse { ring: 0, index: k.pool.constant(2) };
-/// assert_eq!(third.ring, 0);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StageUse {
+pub(crate) struct StageUse {
     /// The ring, by its number.
-    pub ring: usize,
+    pub(crate) ring: usize,
     /// How many uses of stages came before; where a turn is waited for or passed on, how many turns of the role.
-    pub index: Expr,
+    pub(crate) index: Expr,
 }
 
 /// What a copy by TMA needs to know of an array: which buffer it is, the box that a copy moves, and the swizzle. The host encodes it.
-///
-/// ```
-/// use layout_codegen::ir::Kernel;
-///
-/// assert!(Kernel::new("k", 32).finish().tensor_maps.is_empty());
-/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct TensorMap {
+pub(crate) struct TensorMap {
     /// The parameter that it is passed as.
-    pub name: String,
+    pub(crate) name: String,
     /// The buffer in global memory.
-    pub buffer: usize,
+    pub(crate) buffer: usize,
     /// Elements of the box, in the order of the buffer's modes: rows, columns.
-    pub extents: [i64; 2],
+    pub(crate) extents: [i64; 2],
     /// Bytes of the swizzle's period along a row: 128, 64 or 32.
-    pub swizzle: i64,
+    pub(crate) swizzle: i64,
 }
 
 /// Bits of an address in shared memory that a matrix descriptor has a field for; the fields above it are offsets.
@@ -170,41 +128,25 @@ pub(crate) fn last_shared_address(cluster: [u32; 3]) -> i64 {
 }
 
 /// An operand of `wgmma` in shared memory, by its matrix descriptor.
-///
-/// ```
-/// use layout_codegen::ir::Hopper;
-///
-/// // Part of a product, which needs the fence before it.
-/// assert_ne!(Hopper::WgmmaFence, Hopper::WgmmaCommit);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Matrix {
+pub(crate) struct Matrix {
     /// Its first element.
-    pub at: Address,
+    pub(crate) at: Address,
     /// The low half of the descriptor: address without the rank of the block, and leading offset, in units of 16 bytes.
-    pub low: Reg,
+    pub(crate) low: Reg,
     /// The high half: stride offset in units of 16 bytes, and swizzle mode.
-    pub high: u32,
+    pub(crate) high: u32,
     /// The register of both halves.
-    pub descriptor: Reg,
+    pub(crate) descriptor: Reg,
     /// Whether k is contiguous.
-    pub k_major: bool,
+    pub(crate) k_major: bool,
     /// Which use of a stage it is read of.
-    pub stage: StageUse,
+    pub(crate) stage: StageUse,
 }
 
 /// The first factor of a product: `wgmma` takes A from shared memory or from registers, B from shared memory alone.
-///
-/// ```
-/// use layout_codegen::ir::{Class, Factor, Kernel};
-///
-/// let mut k = Kernel::new("k", 128);
-/// let registers = Factor::Fragment(k.regs(Class::B32, 4));
-/// assert_eq!(registers.registers().len(), 4);
-/// assert!(registers.matrix().is_none());
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub enum Factor {
+pub(crate) enum Factor {
     /// In shared memory.
     Shared(Matrix),
     /// The fragment of each thread.
@@ -213,14 +155,7 @@ pub enum Factor {
 
 impl Factor {
     /// The operand in shared memory, if it is there.
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Class, Factor, Kernel};
-    /// # let mut k = Kernel::new("k", 128);
-    /// let fragment = Factor::Fragment(k.regs(Class::B32, 4));
-    /// assert_eq!(fragment.matrix(), None);
-    /// ```
-    pub fn matrix(&self) -> Option<&Matrix> {
+    pub(crate) fn matrix(&self) -> Option<&Matrix> {
         match self {
             Factor::Shared(matrix) => Some(matrix),
             Factor::Fragment(_) => None,
@@ -228,14 +163,7 @@ impl Factor {
     }
 
     /// The registers of the fragment; none of an operand in shared memory.
-    ///
-    /// ```
-    /// # use layout_codegen::ir::{Class, Factor, Kernel};
-    /// # let mut k = Kernel::new("k", 128);
-    /// let fragment = Factor::Fragment(k.regs(Class::B32, 4));
-    /// assert_eq!(fragment.registers().len(), 4);
-    /// ```
-    pub fn registers(&self) -> &[Reg] {
+    pub(crate) fn registers(&self) -> &[Reg] {
         match self {
             Factor::Shared(_) => &[],
             Factor::Fragment(all) => all,
@@ -244,16 +172,8 @@ impl Factor {
 }
 
 /// An instruction of Hopper.
-///
-/// ```
-/// use layout_codegen::ir::{Hopper, Inst};
-///
-/// let fence = Inst::Hopper(Box::new(Hopper::WgmmaFence));
-/// assert_eq!(fence.needs(), Some((90, "8.0")));
-/// assert!(fence.sources().is_empty());
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub enum Hopper {
+pub(crate) enum Hopper {
     /// `to` = the generic address of a parameter.
     ParamAddress {
         /// The result, 64 bits.

@@ -11,18 +11,8 @@ use super::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
 use crate::index::code::{Op, Operand, Ty};
 
 /// A special register: the identity of a thread, or of its block.
-///
-/// ```
-/// use layout_codegen::ir::{Axis, Inst, Kernel, Node, Special};
-///
-/// let mut k = Kernel::new("k", 32);
-/// k.thread();
-/// let entry = k.finish();
-/// let Node::Inst(first) = &entry.nodes[0] else { panic!("an instruction") };
-/// assert!(matches!(first.inst, Inst::Special { register: Special::Thread(Axis::X), .. }));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Special {
+pub(crate) enum Special {
     /// The thread within its block, along an axis.
     Thread(Axis),
     /// The block within the grid, along an axis.
@@ -35,8 +25,8 @@ pub enum Special {
 /// use layout_codegen::ir::{Axis, Kernel};
 ///
 /// let mut k = Kernel::new("k", 32);
-/// k.block_index(Axis::Z, 10);
-/// assert_eq!(k.finish().grid_limit, [1, 1, 10]);
+/// let block = k.block_index(Axis::Z, 10);
+/// assert_eq!(k.range(block), (0, 9));
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Axis {
@@ -60,17 +50,8 @@ impl Axis {
 }
 
 /// Arithmetic of two operands.
-///
-/// ```
-/// use layout_codegen::ir::{Binary, Class, Kernel, Type};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let a = k.reg(Class::F32);
-/// k.set(Type::F32, a, 3.0f32);
-/// k.binary(Binary::Max, Type::F32, a, a, 0.0f32); // ReLU
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Binary {
+pub(crate) enum Binary {
     /// a + b; floats round to nearest even.
     Add,
     /// a − b
@@ -96,17 +77,8 @@ pub enum Binary {
 }
 
 /// A function of one operand, as the hardware approximates it.
-///
-/// ```
-/// use layout_codegen::ir::{Class, Kernel, Type, Unary};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let a = k.reg(Class::F32);
-/// k.set(Type::F32, a, 3.0f32);
-/// k.unary(Unary::Reciprocal, Type::F32, a, a);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Unary {
+pub(crate) enum Unary {
     /// 2 to the power a, with subnormal results flushed to 0.
     Exp2,
     /// 1/a, with subnormal results flushed to 0.
@@ -150,14 +122,14 @@ pub enum Rounding {
 /// How the lanes of a warp exchange a register.
 ///
 /// ```
-/// use layout_codegen::ir::{Class, Kernel, Shuffle, Type};
+/// use layout_codegen::ir::{Kernel, Shuffle};
+/// use layout_codegen::value::F32;
 ///
-/// let mut k = Kernel::new("k", 32);
-/// let a = k.reg(Class::F32);
-/// k.set(Type::F32, a, 3.0f32);
 /// // What lane 0 has, in every lane.
-/// let first = k.shuffle(Shuffle::Index, a, 0);
-/// assert_ne!(first, a);
+/// let mut k = Kernel::new("k", 32);
+/// let x: F32 = k.argument("x");
+/// let first = x.shuffle(&mut k, Shuffle::Index, 0);
+/// assert_ne!(first, x);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Shuffle {
@@ -172,30 +144,8 @@ pub enum Shuffle {
 }
 
 /// Which caches a load of global memory passes.
-///
-/// ```
-/// use layout_codegen::ir::{Axis, Inst, Kernel, Node, Cache};
-/// use layout_codegen::ir::Element;
-/// use layout_core::Layout;
-///
-/// // One element a thread.
-/// let mut k = Kernel::new("copy", 128);
-/// let n = k.size("n", 1000);
-/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// k.copy(&x, &y)?;
-/// let entry = k.finish();
-/// let read_only = entry.nodes.iter().any(|node| match node {
-///     Node::Inst(statement) => matches!(statement.inst, Inst::Load { cache: Cache::ReadOnly, .. }),
-///     _ => false,
-/// });
-/// assert!(read_only); // x is an input
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Cache {
+pub(crate) enum Cache {
     /// All of them, coherently.
     Coherent,
     /// The path for data that no thread of the kernel writes.
@@ -203,17 +153,8 @@ pub enum Cache {
 }
 
 /// An instruction.
-///
-/// ```
-/// use layout_codegen::ir::{Inst, Kernel, Node};
-///
-/// let mut k = Kernel::new("k", 32);
-/// k.barrier();
-/// let entry = k.finish();
-/// assert!(matches!(&entry.nodes[0], Node::Inst(statement) if statement.inst == Inst::Barrier));
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub enum Inst {
+pub(crate) enum Inst {
     /// Integer arithmetic of an index expression: `to = op(args)`; the first argument is of type `from`.
     Index {
         /// The operation.
@@ -491,24 +432,14 @@ pub enum Inst {
 }
 
 /// An instruction in its place: with the guard under which it is executed, and a name that reports call it by.
-///
-/// ```
-/// use layout_codegen::ir::{Inst, Kernel, Node, Statement};
-///
-/// let mut k = Kernel::new("k", 32);
-/// k.barrier();
-/// k.tag("the tile is there");
-/// let tag = Some("the tile is there".to_owned());
-/// assert_eq!(k.finish().nodes, [Node::Inst(Statement { inst: Inst::Barrier, guard: None, tag })]);
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Statement {
+pub(crate) struct Statement {
     /// The instruction.
-    pub inst: Inst,
+    pub(crate) inst: Inst,
     /// Threads where this does not hold leave it out.
-    pub guard: Option<Pred>,
+    pub(crate) guard: Option<Pred>,
     /// The access's name in proofs and counters.
-    pub tag: Option<String>,
+    pub(crate) tag: Option<String>,
 }
 
 impl From<Inst> for Statement {
@@ -549,14 +480,7 @@ impl Unary {
 
 impl Inst {
     /// The first architecture that has it (`sm_N`), and the lowest PTX version; none for a matrix instruction that only some architectures have.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Inst;
-    ///
-    /// assert_eq!(Inst::CommitGroup.needs(), Some((80, "7.0")));
-    /// assert_eq!(Inst::Barrier.needs(), Some((75, "6.3")));
-    /// ```
-    pub fn needs(&self) -> Option<(u32, &'static str)> {
+    pub(crate) fn needs(&self) -> Option<(u32, &'static str)> {
         Some(match self {
             Inst::CopyAsync { .. }
             | Inst::CommitGroup
@@ -594,16 +518,7 @@ impl Inst {
     }
 
     /// The registers that it reads, those of its addresses too.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Inst, Kernel};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let (to, parts) = (k.reg(Class::B32), k.regs(Class::B16, 2));
-    /// let pack = Inst::Pack { to, parts: parts.clone() };
-    /// assert_eq!((pack.sources(), pack.results()), (parts, vec![to]));
-    /// ```
-    pub fn sources(&self) -> Vec<Reg> {
+    pub(crate) fn sources(&self) -> Vec<Reg> {
         let reg = |s: &Src| match s {
             Src::Reg(r) => Some(*r),
             _ => None,
@@ -666,16 +581,7 @@ impl Inst {
     }
 
     /// The registers that it writes.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Inst, Kernel};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let (to, from) = (k.regs(Class::B16, 2), k.reg(Class::B32));
-    /// let unpack = Inst::Unpack { to: to.clone(), from };
-    /// assert_eq!((unpack.results(), unpack.sources()), (to, vec![from]));
-    /// ```
-    pub fn results(&self) -> Vec<Reg> {
+    pub(crate) fn results(&self) -> Vec<Reg> {
         match self {
             Inst::Index { to, .. }
             | Inst::Special { to, .. }

@@ -4,12 +4,15 @@ mod branches;
 mod bulk_store;
 mod cluster;
 mod hopper;
+mod index;
 mod instructions;
 mod loops;
+mod names;
 mod roles;
+mod scopes;
 mod values;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Address;
 use super::entry::{Deal, Entry, Shared, TileAxis, Tiling};
@@ -25,7 +28,9 @@ use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
 use crate::quick::QuickMap;
 pub(crate) use hopper::{MapHandle, RingHandle, Strides};
-pub use loops::LoopHandle;
+pub(crate) use loops::LoopHandle;
+pub(crate) use names::is_comment;
+pub(crate) use scopes::Origin;
 
 /// One scope: the kernel's, a loop body's, or that of a region.
 #[derive(Default, Debug)]
@@ -38,13 +43,15 @@ struct Scope {
     body: Vec<Node>,
     /// Branches that are open in it.
     branches: Vec<branches::Open>,
-    /// What a loop does at the end of each turn.
+    /// What a loop does at the end of each iteration.
     advance: Vec<Node>,
     memo: Memo,
     compared: QuickMap<(Expr, Expr, Cmp), Reg>,
     selected: QuickMap<(Reg, Expr, Expr), Expr>,
     bounded: QuickMap<(Expr, i64), Expr>,
     carried: HashMap<(Expr, String), Reg>,
+    /// Its variables, which end with it.
+    variables: Vec<String>,
     /// A region without a loop: values of outer levels that are first asked for in it stay in it.
     region: bool,
     /// A region that computes what it needs anew, even where an outer scope has it.
@@ -73,8 +80,19 @@ struct Scope {
 #[derive(Debug)]
 pub struct Kernel {
     /// The index expressions of this kernel.
-    pub pool: Pool,
+    pub(crate) pool: Pool,
     name: String,
+    /// What its author did wrong.
+    mistakes: Vec<String>,
+    open: scopes::Open,
+    /// How often registers of fragments were set again.
+    versions: QuickMap<Reg, u32>,
+    /// Variables that have ended with their scopes.
+    ended: HashSet<String>,
+    /// Variables that all threads of a block agree on.
+    uniform: HashSet<String>,
+    /// A function of another author's runs, which declares nothing: its name.
+    within: Option<String>,
     comments: Vec<String>,
     block: [u32; 3],
     grid_limit: [u64; 3],
@@ -110,6 +128,8 @@ struct Placer<'a> {
     floor: usize,
     registers: &'a mut BTreeMap<Class, u32>,
     variables: &'a HashMap<String, Operand>,
+    ended: &'a HashSet<String>,
+    mistakes: &'a mut Vec<String>,
 }
 
 fn fresh(registers: &mut BTreeMap<Class, u32>, class: Class) -> Reg {
@@ -140,14 +160,20 @@ impl Sink for Placer<'_> {
             to,
             args: args.to_vec(),
         };
-        self.scopes[usize::from(level).max(self.floor)]
+        let innermost = self.scopes.len() - 1;
+        self.scopes[usize::from(level).max(self.floor).min(innermost)]
             .top
             .push(Node::Inst(inst.into()));
         Operand::Reg(to.id, result)
     }
 
     fn var(&mut self, name: &str, _: Ty) -> Operand {
-        self.variables[name]
+        if self.ended.contains(name) {
+            self.mistakes.push(
+                "an index expression of a loop's counter, or one that a branch or region chose, is used outside of it: it has no value there".to_owned(),
+            );
+        }
+        self.variables.get(name).copied().unwrap_or(Operand::Imm(0))
     }
 }
 
@@ -157,13 +183,22 @@ impl Kernel {
     /// ```
     /// use layout_codegen::ir::Kernel;
     ///
-    /// let entry = Kernel::new("nothing", 64).finish();
-    /// assert_eq!((entry.name.as_str(), entry.block), ("nothing", [64, 1, 1]));
+    /// let nothing = Kernel::new("nothing", 64).build(layout_codegen::Arch(80))?;
+    /// assert_eq!((nothing.name(), nothing.block()), ("nothing", [64, 1, 1]));
+    /// # Ok::<(), layout_codegen::prove::ProofError>(())
     /// ```
     pub fn new(name: &str, threads: u32) -> Self {
-        Self {
-            pool: Pool::new(),
+        let pool = Pool::new();
+        scopes::remember(pool.id(), name);
+        let mut kernel = Self {
+            pool,
             name: name.to_owned(),
+            mistakes: Vec::new(),
+            open: scopes::Open::new(),
+            versions: QuickMap::default(),
+            ended: HashSet::new(),
+            uniform: HashSet::new(),
+            within: None,
             comments: Vec::new(),
             block: [threads, 1, 1],
             grid_limit: [1; 3],
@@ -188,20 +223,29 @@ impl Kernel {
             rings: Vec::new(),
             tensor_maps: Vec::new(),
             roles: Vec::new(),
+        };
+        kernel.checked_name("the kernel", name);
+        if !(1..=1024).contains(&threads) {
+            kernel.mistake(format!(
+                "blocks of {threads} threads: a block has 1 to 1024"
+            ));
         }
+        kernel
     }
 
-    /// A line of the comment above the kernel.
+    /// Lines of the comment above the kernel.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
     ///
     /// let mut k = Kernel::new("example", 32);
     /// k.describe("y = x");
-    /// assert_eq!(k.finish().comments, ["y = x"]);
+    /// assert!(k.build(layout_codegen::Arch(80))?.ptx.contains("// y = x"));
+    /// # Ok::<(), layout_codegen::prove::ProofError>(())
     /// ```
-    pub fn describe(&mut self, line: impl Into<String>) {
-        self.comments.push(line.into());
+    pub fn describe(&mut self, lines: impl AsRef<str>) {
+        let lines = self.comment_lines(lines.as_ref());
+        self.comments.extend(lines);
     }
 
     /// Asks for registers so few that `blocks` blocks share a multiprocessor.
@@ -211,9 +255,15 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("example", 32);
     /// k.blocks_per_multiprocessor(4);
-    /// assert_eq!(k.finish().min_blocks, Some(4));
+    /// assert!(k.build(layout_codegen::Arch(80))?.ptx.contains(".minnctapersm 4"));
+    /// # Ok::<(), layout_codegen::prove::ProofError>(())
     /// ```
     pub fn blocks_per_multiprocessor(&mut self, blocks: u32) {
+        if !(1..=32).contains(&blocks) {
+            self.mistake(format!(
+                "{blocks} blocks a multiprocessor: there are 1 to 32"
+            ));
+        }
         self.min_blocks = Some(blocks);
     }
 
@@ -241,33 +291,27 @@ impl Kernel {
     }
 
     /// A new register.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (a, b) = (k.reg(Class::F32), k.reg(Class::F32));
-    /// assert_ne!(a, b);
-    /// ```
-    pub fn reg(&mut self, class: Class) -> Reg {
+    pub(crate) fn reg(&mut self, class: Class) -> Reg {
         fresh(&mut self.registers, class)
     }
 
     /// `n` new registers.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// assert_eq!(k.regs(Class::B32, 4).len(), 4);
-    /// ```
-    pub fn regs(&mut self, class: Class, n: usize) -> Vec<Reg> {
+    pub(crate) fn regs(&mut self, class: Class, n: usize) -> Vec<Reg> {
         (0..n).map(|_| self.reg(class)).collect()
     }
 
     fn bind(&mut self, name: &str, reg: Reg, ty: Ty) {
         self.variables
             .insert(name.to_owned(), Operand::Reg(reg.id, ty));
+    }
+
+    /// As [`Kernel::bind`], of a variable that ends with the scope that values of `level` have now.
+    fn bind_in(&mut self, level: Level, name: &str, reg: Reg, ty: Ty) {
+        self.bind(name, reg, ty);
+        let home = self.home(level);
+        if home > 0 {
+            self.scopes[home].variables.push(name.to_owned());
+        }
     }
 
     /// Adds to the kernel's entry.
@@ -287,6 +331,9 @@ impl Kernel {
     }
 
     fn special(&mut self, name: &str, register: Special, most: i64) -> Expr {
+        if matches!(register, Special::Block(_)) {
+            self.note_uniform(name);
+        }
         if !self.variables.contains_key(name) {
             let to = self.reg(Class::B32);
             self.at_entry(Inst::Special { to, register });
@@ -302,10 +349,10 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("k", 96);
     /// let thread = k.thread();
-    /// assert_eq!(k.pool.facts(thread).hi, 95);
+    /// assert_eq!(k.range(thread).1, 95);
     /// ```
     pub fn thread(&mut self) -> Expr {
-        let most = i64::from(self.block[0]) - 1;
+        let most = i64::from(self.block[0].max(1)) - 1;
         self.special("tid.x", Special::Thread(Axis::X), most)
     }
 
@@ -316,7 +363,7 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("k", 96);
     /// let lane = k.lane();
-    /// assert_eq!(k.pool.facts(lane).hi, 31);
+    /// assert_eq!(k.range(lane).1, 31);
     /// ```
     pub fn lane(&mut self) -> Expr {
         let thread = self.thread();
@@ -330,7 +377,7 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("k", 96);
     /// let warp = k.warp();
-    /// assert_eq!(k.pool.facts(warp).hi, 2);
+    /// assert_eq!(k.range(warp).1, 2);
     /// ```
     pub fn warp(&mut self) -> Expr {
         let thread = self.thread();
@@ -344,7 +391,7 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("example", 32);
     /// let block = k.block_index(Axis::Y, 1000);
-    /// assert_eq!(k.pool.facts(block).hi, 999);
+    /// assert_eq!(k.range(block).1, 999);
     /// ```
     pub fn block_index(&mut self, axis: Axis, count: u64) -> Expr {
         let name = ["ctaid.x", "ctaid.y", "ctaid.z"][axis as usize];
@@ -357,17 +404,18 @@ impl Kernel {
     }
 
     /// An unsigned 32-bit parameter in `0..=most`, as a variable; the launch contract refuses more.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.param_u32("n", 100);
-    /// assert_eq!(k.pool.facts(n).hi, 100);
-    /// ```
-    pub fn param_u32(&mut self, name: &str, most: i64) -> Expr {
+    pub(crate) fn param_u32(&mut self, name: &str, most: i64) -> Expr {
+        if !(0..=u32::MAX.into()).contains(&most) {
+            self.mistake(format!(
+                "the size `{}` of at most {most}: a size is a u32, and at most {}",
+                name.escape_default(),
+                u32::MAX
+            ));
+        }
+        let most = most.clamp(0, u32::MAX.into());
         let reg = self.param_reg(name, ParamKind::U32, Class::B32, u64::try_from(most).ok());
         self.bind(name, reg, Ty::U32);
+        self.note_uniform(name);
         self.pool.var(name, 0, most, 0)
     }
 
@@ -381,15 +429,7 @@ impl Kernel {
     }
 
     /// A parameter that takes no part in addresses, such as α.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, ParamKind};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let alpha = k.param_scalar("alpha", ParamKind::F32);
-    /// assert_eq!(alpha.class, Class::F32);
-    /// ```
-    pub fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
+    pub(crate) fn param_scalar(&mut self, name: &str, kind: ParamKind) -> Reg {
         let class = match kind {
             ParamKind::F32 => Class::F32,
             ParamKind::F64 => Class::F64,
@@ -408,6 +448,8 @@ impl Kernel {
     }
 
     fn param_reg(&mut self, name: &str, kind: ParamKind, class: Class, most: Option<u64>) -> Reg {
+        self.declares("a parameter");
+        self.checked_new_name("a parameter", name);
         self.params.push(Param {
             name: name.to_owned(),
             kind,
@@ -422,6 +464,7 @@ impl Kernel {
 
     /// Sets the kernel's shared memory to `bytes` bytes at a multiple of `align`; `dynamic` if the launch gives its size.
     pub(crate) fn reserve_shared(&mut self, bytes: u64, align: u32, dynamic: bool) {
+        self.declares("shared memory");
         if self.shared.is_none() {
             let to = self.reg(Class::B32);
             self.at_entry(Inst::SharedBase { to });
@@ -532,7 +575,8 @@ impl Kernel {
 
     /// The scope in which a value of `level` is placed now.
     fn home(&self, level: Level) -> usize {
-        usize::from(level).max(self.floor())
+        let innermost = self.scopes.len() - 1;
+        usize::from(level).max(self.floor()).min(innermost)
     }
 
     fn placer(&mut self) -> Placer<'_> {
@@ -542,6 +586,8 @@ impl Kernel {
             floor,
             registers: &mut self.registers,
             variables: &self.variables,
+            ended: &self.ended,
+            mistakes: &mut self.mistakes,
         }
     }
 
@@ -562,13 +608,15 @@ impl Kernel {
             floor,
             registers: &mut self.registers,
             variables: &self.variables,
+            ended: &self.ended,
+            mistakes: &mut self.mistakes,
         };
         let v = emit(&mut self.pool, e, &mut memo, &mut placer);
         for e in before {
             memo.remove(&e);
         }
         for (e, v) in memo {
-            let at = usize::from(self.pool.facts(e).level).max(floor);
+            let at = self.home(self.pool.facts(e).level);
             self.scopes[at].memo.insert(e, v);
         }
         v
@@ -576,55 +624,21 @@ impl Kernel {
 
     /// Opens a region: from here on, new values are computed at its top and not at the kernel's entry, so that what only the end
     /// of a kernel needs does not occupy registers through its main loop.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// k.open_region();
-    /// k.comment("what only the end needs");
-    /// k.close_region();
-    /// ```
-    pub fn open_region(&mut self) {
-        self.scopes.push(Scope {
+    pub(crate) fn open_region(&mut self) {
+        self.push_scope(Scope {
             region: true,
             ..Scope::default()
         });
     }
 
     /// Opens a region that computes all it needs anew: nothing but parameters and the identity of the thread has to be kept for it.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let thread = k.thread();
-    /// let before = k.pool.scale(thread, 12);
-    /// let a = k.value(before);
-    /// k.open_fresh_region();
-    /// // Computed once more: nothing is kept for it.
-    /// assert_ne!(k.value(before), a);
-    /// k.close_region();
-    /// ```
-    pub fn open_fresh_region(&mut self) {
+    pub(crate) fn open_fresh_region(&mut self) {
         self.open_region();
         self.scope().fresh = true;
     }
 
     /// Closes the innermost region.
-    ///
-    /// # Panics
-    ///
-    /// Without an open region, or with an open branch in it: a mistake of the emitter, not of its input.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// k.open_region();
-    /// k.close_region();
-    /// ```
-    pub fn close_region(&mut self) {
+    pub(crate) fn close_region(&mut self) {
         let inner = self.pop_scope();
         let outer = &mut self.scope().body;
         outer.extend(inner.before);
@@ -633,8 +647,16 @@ impl Kernel {
     }
 
     fn pop_scope(&mut self) -> Scope {
-        let inner = self.scopes.pop().expect("a scope is open");
-        assert!(inner.branches.is_empty(), "a branch is still open");
+        self.open.leave();
+        let innermost = self.scopes.len() > 1;
+        let Some(inner) = self.scopes.pop_if(|_| innermost) else {
+            self.mistake("the end of a loop, region or role that is not open");
+            return Scope::default();
+        };
+        if !inner.branches.is_empty() {
+            self.mistake("a branch ends behind the loop or region that it began in");
+        }
+        self.ended.extend(inner.variables.iter().cloned());
         inner
     }
 
@@ -694,17 +716,10 @@ impl Kernel {
     /// # Panics
     ///
     /// With an open loop, region or branch: a mistake of the emitter, not of its input.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// k.barrier();
-    /// assert_eq!(k.finish().nodes.len(), 1);
-    /// ```
-    pub fn finish(mut self) -> Entry {
-        let scope = self.pop_scope();
-        assert!(self.scopes.is_empty(), "a loop or a region is still open");
+    pub(crate) fn finish(mut self) -> Entry {
+        assert!(self.is_closed(), "a loop, region or branch is still open");
+        let mistake = self.first_mistake();
+        let scope = self.scopes.pop().unwrap_or_default();
         let mut nodes = scope.top;
         nodes.extend(scope.body);
         Entry {
@@ -732,6 +747,7 @@ impl Kernel {
             pool: self.pool,
             variables: self.variables,
             nodes,
+            mistake,
         }
     }
 }

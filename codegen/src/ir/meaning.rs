@@ -4,17 +4,8 @@ use super::value::{Cmp, Logic, Reg};
 use crate::index::Expr;
 
 /// What a register is to hold.
-///
-/// ```
-/// use layout_codegen::ir::{Cmp, Kernel, Meaning};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let (a, b) = (k.thread(), k.size("n", 100));
-/// let inside = k.compare(Cmp::Lt, a, b);
-/// assert_eq!(k.finish().meanings[&inside], Meaning::Compare { cmp: Cmp::Lt, a, b, and: None });
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meaning {
+pub(crate) enum Meaning {
     /// `a cmp b`, and another predicate if given.
     Compare {
         /// The comparison.

@@ -6,7 +6,35 @@
 //!
 //! A [`Kernel`] is written from the top down while it grows in several places at once: a value that is the same for the whole kernel is
 //! computed at its entry, one that changes with a loop at the top of that loop's body, wherever it was asked for. An
-//! [`Address`] cannot be written by hand: it is made from an index expression, which comes from a layout.
+//! address cannot be written by hand: it is made from an index expression, which comes from a layout.
+//!
+//! Its author sees no registers and no instructions. There are *index expressions* ([`Expr`](crate::index::Expr): coordinates, sizes), typed *values*
+//! ([`value`](crate::value)), *variables*, which alone are assigned, and *views* of memory and of registers ([`view`](crate::view)). Branches and loops are
+//! closures, so that none stays open. What types cannot exclude is recorded while the kernel is written, and [`Kernel::build`] refuses the kernel for it: a value of another kernel or of a
+//! loop that has ended, a name that is none, a size that its parameter cannot hold.
+//!
+//! What cannot be written: registers, text that was not proven, forged variables, and values of two types in one operation.
+//!
+//! ```compile_fail
+//! use layout_codegen::ir::Reg;
+//! ```
+//!
+//! ```compile_fail
+//! let entry = layout_codegen::ir::Kernel::new("k", 32).finish();
+//! ```
+//!
+//! ```compile_fail
+//! let mut k = layout_codegen::ir::Kernel::new("k", 32);
+//! k.pool.var("tid.x", 0, 1, 0);
+//! ```
+//!
+//! ```compile_fail
+//! use layout_codegen::value::{F32, S32};
+//!
+//! let mut k = layout_codegen::ir::Kernel::new("k", 32);
+//! let (x, i): (F32, S32) = (k.argument("x"), k.argument("i"));
+//! let _ = x.add(&mut k, i);
+//! ```
 
 mod address;
 mod assumption;
@@ -22,20 +50,24 @@ mod param;
 mod place;
 mod value;
 
-pub use address::{Address, Space};
-pub(crate) use assumption::checked;
-pub use assumption::{Assumption, AssumptionError};
-pub use bulk_store::BulkStore;
+pub(crate) use address::Address;
+pub use address::Space;
+pub use assumption::AssumptionError;
+pub(crate) use assumption::{Assumption, checked};
+pub(crate) use bulk_store::BulkStore;
 pub use element::Element;
-pub use entry::{Deal, Entry, Shared, TileAxis, Tiling};
-pub(crate) use hopper::{DESCRIPTOR_BITS, last_shared_address};
-pub use hopper::{Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
-pub(crate) use inst::class_of;
-pub use inst::{Axis, Binary, Cache, Inst, Rounding, Shuffle, Special, Statement, Unary};
-pub use kernel::{Kernel, LoopHandle};
-pub(crate) use kernel::{MapHandle, RingHandle, Strides};
-pub use meaning::Meaning;
-pub use node::{Counts, If, Loop, LoopEnd, Node, RoleRegion};
+pub use entry::Entry;
+pub(crate) use hopper::{
+    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap,
+    last_shared_address,
+};
+pub use inst::{Axis, Rounding, Shuffle};
+pub(crate) use inst::{Binary, Cache, Inst, Special, Statement, Unary, class_of};
+pub use kernel::Kernel;
+pub(crate) use kernel::{LoopHandle, MapHandle, Origin, RingHandle, Strides};
+pub(crate) use meaning::Meaning;
+pub(crate) use node::{Counts, If, Loop, LoopEnd, Node, RoleRegion};
 pub use param::{Param, ParamKind};
-pub use place::{Arrangement, Buffer, Extent, Place, Role, Stride};
-pub use value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
+pub(crate) use place::{Arrangement, Buffer, Extent, Place, Role, Stride};
+pub use value::Cmp;
+pub(crate) use value::{Class, Logic, Pred, Reg, Src, Type};

@@ -9,19 +9,8 @@ use crate::index::Expr;
 use crate::ir::Element;
 
 /// How many elements a buffer has along a mode.
-///
-/// ```
-/// use layout_codegen::ir::{Extent, Kernel};
-/// use layout_codegen::ir::Element;
-///
-/// let mut k = Kernel::new("k", 128);
-/// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
-/// k.input("x", Element::F32, &[rows, cols]);
-/// let x = &k.finish().buffers[0];
-/// assert_eq!(x.extents, [Extent::Value(rows), Extent::Value(cols)]);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Extent {
+pub(crate) enum Extent {
     /// So many.
     Fixed(i64),
     /// A value of the kernel, such as a parameter.
@@ -38,20 +27,8 @@ pub enum Extent {
 }
 
 /// From one element to the next along a mode, in elements.
-///
-/// ```
-/// use layout_codegen::ir::{Arrangement, Kernel, Stride};
-/// use layout_codegen::ir::Element;
-///
-/// let mut k = Kernel::new("k", 128);
-/// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
-/// k.input("x", Element::F32, &[rows, cols]);
-/// let x = &k.finish().buffers[0];
-/// let Arrangement::Global { strides, .. } = &x.arrangement else { panic!("in global memory") };
-/// assert_eq!(strides[..], [Stride::Value(cols), Stride::Fixed(1)]); // row-major
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stride {
+pub(crate) enum Stride {
     /// A constant.
     Fixed(i64),
     /// A value of the kernel, such as a leading dimension.
@@ -59,19 +36,8 @@ pub enum Stride {
 }
 
 /// What a kernel does with a buffer of global memory.
-///
-/// ```
-/// use layout_codegen::ir::{Kernel, Role};
-/// use layout_codegen::ir::Element;
-///
-/// let mut k = Kernel::new("k", 128);
-/// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
-/// k.output("x", Element::F32, &[rows, cols]);
-/// let x = &k.finish().buffers[0];
-/// assert_eq!(x.role, Role::Output);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Role {
+pub(crate) enum Role {
     /// It only reads it.
     Input,
     /// It writes every element exactly once, and may read an element before that.
@@ -81,55 +47,31 @@ pub enum Role {
 }
 
 /// A buffer.
-///
-/// ```
-/// use layout_codegen::ir::{Kernel, Space};
-/// use layout_codegen::ir::Element;
-///
-/// let mut k = Kernel::new("k", 128);
-/// let (rows, cols) = (k.size("rows", 1000), k.size("cols", 1000));
-/// k.input("x", Element::F32, &[rows, cols]);
-/// let x = &k.finish().buffers[0];
-/// assert_eq!((x.name.as_str(), x.space, x.bytes, x.element), ("x", Space::Global, 4, Some(Element::F32)));
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     /// Its name: that of its parameter in global memory.
-    pub name: String,
+    pub(crate) name: String,
     /// Where it is.
-    pub space: Space,
+    pub(crate) space: Space,
     /// Bytes of an element.
-    pub bytes: i64,
+    pub(crate) bytes: i64,
     /// The type of an element; none where a family moves bits.
-    pub element: Option<Element>,
+    pub(crate) element: Option<Element>,
     /// Its extents, mode by mode.
-    pub extents: Vec<Extent>,
+    pub(crate) extents: Vec<Extent>,
     /// How coordinates become addresses.
-    pub arrangement: Arrangement,
+    pub(crate) arrangement: Arrangement,
     /// What the kernel does with it.
-    pub role: Role,
+    pub(crate) role: Role,
 }
 
 /// How coordinates become addresses.
-///
-/// ```
-/// use layout_codegen::ir::{Arrangement, Kernel};
-/// use layout_codegen::ir::Element;
-/// use layout_core::Swizzled;
-///
-/// let mut k = Kernel::new("k", 128);
-/// k.shared("tile", Element::F16, &Swizzled::parse("Sw<3,3,3> o (64,64):(64,1)")?)?;
-/// let tile = &k.finish().buffers[0];
-/// let Arrangement::Shared { layout, offset: 0, .. } = &tile.arrangement else { panic!("in shared memory") };
-/// assert_eq!(layout.to_string(), "Sw<3,4,3> o (64,64):(128,2)"); // in bytes
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "a kernel has few buffers, and most of shared memory"
 )]
-pub enum Arrangement {
+pub(crate) enum Arrangement {
     /// Global memory: a stride for each mode, from the address in a variable.
     Global {
         /// The address of the first element.
@@ -149,28 +91,8 @@ pub enum Arrangement {
 }
 
 /// What one address means.
-///
-/// ```
-/// use layout_codegen::ir::{Axis, Kernel, Place};
-/// use layout_codegen::ir::Element;
-/// use layout_core::Layout;
-///
-/// // One element a thread.
-/// let mut k = Kernel::new("copy", 128);
-/// let n = k.size("n", 1000);
-/// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
-/// let (block, thread, one) = (k.tiles(Axis::X, n, 128)?, k.thread(), Layout::parse("(128,1):(1,0)")?);
-/// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
-/// k.copy(&x, &y)?;
-/// let entry = k.finish();
-/// // A load of x and a store of y.
-/// let Place::Element { buffer, coordinates } = &entry.places[1] else { panic!("one place") };
-/// assert_eq!((entry.buffers[*buffer].name.as_str(), coordinates.len()), ("y", 1));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub enum Place {
+pub(crate) enum Place {
     /// An element of a buffer.
     Element {
         /// The buffer, by its number in the kernel.

@@ -1,15 +1,8 @@
 //! Registers, guards, literals and the types that instructions take.
 
 /// A register class.
-///
-/// ```
-/// use layout_codegen::ir::{Class, Kernel};
-///
-/// let mut k = Kernel::new("k", 32);
-/// assert_eq!(k.reg(Class::F64).class, Class::F64);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Class {
+pub(crate) enum Class {
     /// 16 bits.
     B16,
     /// 32 bits.
@@ -26,13 +19,7 @@ pub enum Class {
 
 impl Class {
     /// Every class, in the order of declaration.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Class;
-    ///
-    /// assert_eq!(Class::ALL.len(), 6);
-    /// ```
-    pub const ALL: [Class; 6] = [
+    pub(crate) const ALL: [Class; 6] = [
         Class::B16,
         Class::B32,
         Class::B64,
@@ -43,53 +30,28 @@ impl Class {
 }
 
 /// A virtual register: it exists in the representation and in the printed text, and the assembler gives it a machine register.
-///
-/// ```
-/// use layout_codegen::ir::{Class, Kernel, Reg};
-///
-/// let mut k = Kernel::new("k", 32);
-/// assert_eq!(k.reg(Class::F32), Reg { class: Class::F32, id: 0 });
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Reg {
+pub(crate) struct Reg {
     /// Its class.
-    pub class: Class,
+    pub(crate) class: Class,
     /// Its number within the class.
-    pub id: u32,
+    pub(crate) id: u32,
 }
 
 /// A guard: a predicate register, or its negation.
-///
-/// ```
-/// use layout_codegen::ir::{Cmp, Kernel, Pred};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let (thread, n) = (k.thread(), k.size("n", 100));
-/// let p = k.compare(Cmp::Lt, thread, n);
-/// assert_eq!(Pred::from(p), Pred { reg: p, negated: false });
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Pred {
+pub(crate) struct Pred {
     /// The register, of class [`Class::Pred`].
-    pub reg: Reg,
+    pub(crate) reg: Reg,
     /// True where the guard holds if the register does not.
-    pub negated: bool,
+    pub(crate) negated: bool,
 }
 
 impl Pred {
     /// The opposite guard.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel, Pred};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let (thread, n) = (k.thread(), k.size("n", 100));
-    /// let inside = k.compare(Cmp::Lt, thread, n);
-    /// k.exit(Pred::from(inside).not(), false);
-    /// ```
     #[must_use]
     #[allow(clippy::should_implement_trait)] // A guard is negated where it is used: `p.not()` reads in the order of `@!p`.
-    pub fn not(self) -> Self {
+    pub(crate) fn not(self) -> Self {
         Self {
             negated: !self.negated,
             ..self
@@ -107,14 +69,8 @@ impl From<Reg> for Pred {
 }
 
 /// A source operand: a register or a literal. Floats are kept by their bits, so that operands compare exactly.
-///
-/// ```
-/// use layout_codegen::ir::Src;
-///
-/// assert_eq!((Src::from(7), Src::from(1.0f32)), (Src::Int(7), Src::F32(0x3f80_0000)));
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Src {
+pub(crate) enum Src {
     /// A register.
     Reg(Reg),
     /// An integer literal.
@@ -150,19 +106,8 @@ impl From<f64> for Src {
 }
 
 /// The type of an instruction's operands.
-///
-/// ```
-/// use layout_codegen::ir::{Class, Kernel, Type};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let (wide, half) = (k.reg(Class::F32), k.reg(Class::B16));
-/// k.set(Type::F32, wide, 0.5f32);
-/// k.convert(Type::Bf16, half, Type::F32, wide);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Type {
-    /// Predicates.
-    Pred,
+pub(crate) enum Type {
     /// 16 bits without a meaning.
     B16,
     /// 32 bits without a meaning.
@@ -199,15 +144,8 @@ pub enum Type {
 
 impl Type {
     /// Bytes of one operand in memory; 0 for predicates, which have no place there.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Type;
-    ///
-    /// assert_eq!([Type::U8, Type::F16x2, Type::F64].map(Type::bytes), [1, 4, 8]);
-    /// ```
-    pub const fn bytes(self) -> u32 {
+    pub(crate) const fn bytes(self) -> u32 {
         match self {
-            Type::Pred => 0,
             Type::U8 | Type::S8 => 1,
             Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => 2,
             Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 => 4,
@@ -223,8 +161,9 @@ impl Type {
 ///
 /// let mut k = Kernel::new("k", 32);
 /// let (thread, n) = (k.thread(), k.size("n", 100));
-/// // Another comparison is another predicate.
-/// assert_ne!(k.compare(Cmp::Lt, thread, n), k.compare(Cmp::Le, thread, n));
+/// // The smaller of two.
+/// let smaller = k.choose(thread, Cmp::Lt, n, thread, n);
+/// assert_ne!(smaller, n);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cmp {
@@ -267,17 +206,8 @@ impl Cmp {
 }
 
 /// Two predicates to one.
-///
-/// ```
-/// use layout_codegen::ir::{Cmp, Kernel, Logic};
-///
-/// let mut k = Kernel::new("k", 32);
-/// let (thread, m, n) = (k.thread(), k.size("m", 100), k.size("n", 100));
-/// let (a, b) = (k.compare(Cmp::Lt, thread, m), k.compare(Cmp::Lt, thread, n));
-/// k.combine(Logic::Or, a, b, 0);
-/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Logic {
+pub(crate) enum Logic {
     /// Both.
     And,
     /// At least one.

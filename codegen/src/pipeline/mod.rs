@@ -86,9 +86,9 @@ use crate::view::{View, ViewError};
 ///
 /// // y = x, 32 columns at a time, through two stages.
 /// let mut k = Kernel::new("copy", 128);
-/// let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(256));
+/// let (rows, cols) = (k.size("rows", 1 << 20), k.constant(256));
 /// let (x, y) = (k.input("x", Element::F32, &[rows, cols]), k.output("y", Element::F32, &[rows, cols]));
-/// let (i, thread, eight) = (k.tiles(Axis::X, rows, 16)?, k.thread(), k.pool.constant(8));
+/// let (i, thread, eight) = (k.tiles(Axis::X, rows, 16)?, k.thread(), k.constant(8));
 /// let (shares, four) = (Layout::parse("(16,8):(8,1)")?, Layout::parse("(1,4):(0,1)")?);
 /// let copy = TiledCopy::new(atoms::CP_ASYNC_16.recast(32)?, &shares, &four)?;
 /// let ring = k.ring(2, [Staged::new("tile", Element::F32, [16, 32], &[])], |k, [to], step| {
@@ -139,7 +139,7 @@ impl Step<'_> {
     /// let ring = k.ring(2, [Staged::new("x", Element::F32, [8, 32], &[])], |_, _, _| Ok(()))?;
     /// k.pipeline(&[&ring], n, |k, step| {
     ///     step.arrived(k, &ring)?;
-    ///     assert!(k.pool.facts(step.index()).lo >= 0);
+    ///     assert!(k.range(step.index()).0 >= 0);
     ///     Ok::<(), layout_codegen::view::ViewError>(())
     /// })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -284,7 +284,13 @@ impl Kernel {
         }
         let period = schedule.period();
         let most = i64::try_from(self.pool.facts(steps).hi).unwrap_or(i64::MAX / 4);
+        if self.pool.facts(steps).lo < 0 || most.saturating_add(period) > u32::MAX.into() {
+            self.mistake(format!(
+                "a pipeline of up to {most} steps: a step has a number of 32 bits that is not negative"
+            ));
+        }
         let turn = self.open_loop("step", 0, period, most.saturating_add(period));
+        self.counts_alike(&turn, steps);
         let mut result = Ok(());
         for number in 0..period {
             let ahead = self.pool.constant(number);

@@ -69,8 +69,8 @@ type Filler<'f, const N: usize> =
 ///     &Layout::parse("(16,8):(8,1)")?,
 ///     &Layout::parse("(1,4):(0,1)")?,
 /// )?;
-/// let (thread, zero) = (k.thread(), k.pool.constant(0));
-/// let ring = k.ring(3, [Staged::new("x", Element::F32, [16, 32], &[])], |k, [to], step| {
+/// let (thread, zero) = (k.thread(), k.constant(0));
+/// let ring = k.ring(3, [Staged::new("tile", Element::F32, [16, 32], &[])], |k, [to], step| {
 ///     let from = x.tile(k, &[16, 32], &[zero, step])?.partition_s(k, &copy, thread)?;
 ///     let to = to.partition_d(k, &copy, thread)?;
 ///     k.copy(&from, &to)
@@ -192,8 +192,8 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("k", 32);
     /// let tile = Staged::new("x", Element::F32, [64, 64], &[]);
-    /// k.ring(4, [tile], |_, _, _| Ok(()))?;
-    /// assert_eq!(k.finish().shared.map(|shared| shared.bytes), Some(4 * 16_384));
+    /// let ring = k.ring(4, [tile], |_, _, _| Ok(()))?;
+    /// assert_eq!(ring.stages(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -214,6 +214,7 @@ impl Kernel {
         }
         let mut views = Vec::new();
         for t in tiles {
+            self.checked_new_name("a tile of a ring", t.name);
             views.push(self.staged_for(t.name, t.element, (t.shape, t.uses), Some(stages))?);
         }
         let refuse = |_| ViewError::Pipeline {

@@ -4,5 +4,4 @@ mod hopper;
 pub mod opencl;
 mod ptx;
 
-pub use ptx::module;
-pub(crate) use ptx::{class_type, mnemonic, register};
+pub(crate) use ptx::{class_type, mnemonic, module, register};

@@ -16,7 +16,7 @@ use crate::ir::{
 };
 
 /// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
-pub fn module(kernels: &[Entry], version: &str, target: &str) -> String {
+pub(crate) fn module(kernels: &[Entry], version: &str, target: &str) -> String {
     let mut out = String::new();
     for line in kernels.iter().flat_map(|k| &k.comments) {
         let _ = writeln!(out, "// {line}");
@@ -69,15 +69,20 @@ fn entry(out: &mut String, k: &Entry) {
     if let Some(s) = k.shared.filter(|s| !s.dynamic) {
         let _ = writeln!(out, "    .shared .align {} .b8 smem[{}];", s.align, s.bytes);
     }
+    let mut taken: Vec<&str> = k.params.iter().map(|p| p.name.as_str()).collect();
+    taken.push(&k.name);
     let mut printer = Printer {
         out,
         labels: 0,
+        exit: apart(EXIT.to_owned(), &taken),
+        taken,
         loops: Vec::new(),
         exits: false,
     };
     printer.nodes(&k.nodes);
     if printer.exits {
-        printer.label(EXIT);
+        let exit = printer.exit.clone();
+        printer.label(&exit);
     }
     printer.line("ret;");
     out.push_str("}\n");
@@ -86,9 +91,21 @@ fn entry(out: &mut String, k: &Entry) {
 /// The label at the end of a kernel.
 const EXIT: &str = "done_0";
 
+/// The label, or one like it that no parameter has: labels and parameters share a scope.
+fn apart(mut label: String, taken: &[&str]) -> String {
+    while taken.contains(&label.as_str()) {
+        label.push('_');
+    }
+    label
+}
+
 struct Printer<'a> {
     out: &'a mut String,
     labels: u32,
+    /// Names that are no labels.
+    taken: Vec<&'a str>,
+    /// The label at the end of the kernel.
+    exit: String,
     /// Labels behind the open loops.
     loops: Vec<String>,
     exits: bool,
@@ -105,7 +122,7 @@ impl Printer<'_> {
 
     fn new_label(&mut self, stem: &str) -> String {
         self.labels += 1;
-        format!("{stem}_{}", self.labels)
+        apart(format!("{stem}_{}", self.labels), &self.taken)
     }
 
     fn branch(&mut self, when: Option<Pred>, uniform: bool, to: &str) {
@@ -130,7 +147,8 @@ impl Printer<'_> {
                 }
                 Node::Exit { when, uniform } => {
                     self.exits = true;
-                    self.branch(Some(*when), *uniform, EXIT);
+                    let exit = self.exit.clone();
+                    self.branch(Some(*when), *uniform, &exit);
                 }
             }
         }
@@ -157,7 +175,7 @@ impl Printer<'_> {
         let label = self.new_label(&l.name);
         let end = match l.behind {
             Some(stem) => self.new_label(stem),
-            None => format!("{label}_end"),
+            None => apart(format!("{label}_end"), &self.taken),
         };
         let counter = register(l.counter);
         self.line(format_args!("mov.u32 {counter}, {};", source(l.start)));
@@ -195,7 +213,8 @@ impl Printer<'_> {
             self.nodes(&role.body);
             if let Some(next) = next {
                 self.exits = true;
-                self.branch(None, false, EXIT);
+                let exit = self.exit.clone();
+                self.branch(None, false, &exit);
                 self.label(&next);
             }
         }
@@ -629,7 +648,6 @@ fn binary(op: Binary, ty: Type) -> String {
 
 fn type_name(ty: Type) -> &'static str {
     match ty {
-        Type::Pred => "pred",
         Type::B16 => "b16",
         Type::B32 => "b32",
         Type::B64 => "b64",

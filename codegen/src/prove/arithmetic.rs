@@ -1,10 +1,17 @@
 //! What instructions compute, as values: integers exactly, predicates as statements, data not at all.
+//!
+//! A value stands for the bits of its register: it is what they mean modulo `2^32`, or `2^64`. Sums and products keep that, whatever the operands' types. Any other
+//! instruction reads its operands first, as numbers in the range of its type ([`Machine::read`]): a value that is shown to be in that range is its own number, and any
+//! other one becomes a symbol of the range, defined by the value. So no rule meets a number that wraps around.
+//!
+//! [`meaning`](super::meaning) says what each instruction does to bits; `tests` holds the rules against it.
 
 use std::rc::Rc;
 
 use super::ProofError;
-use super::execute::{Machine, Val};
+use super::execute::{Datum, Machine, Val};
 use super::formula::Formula;
+use super::meaning::{self, Operation, integer_type};
 use super::numbers::Num;
 use super::symbols::Definition;
 use super::value::Lin;
@@ -12,67 +19,99 @@ use crate::index::code::{Op, Ty};
 use crate::ir::{Axis, Binary, Cmp, Inst, Logic, Meaning, ParamKind, Reg, Special, Src, Type};
 
 impl Machine<'_> {
-    /// An unsigned value as it is; none where it may be negative, which the machine would read as a large one.
-    pub(super) fn unsigned(&mut self, x: &Lin) -> Option<Lin> {
+    /// The number that a type reads where the bits are those of `x`: `x` itself where its range, or the facts, show that it is in the range of the type.
+    pub(super) fn read(&mut self, x: &Lin, ty: Ty) -> Lin {
+        let (least, most) = ty.range();
         let (lo, hi) = self.symbols.range(x);
-        if hi >= 1 << 64 {
-            return None;
+        let (low, high) = (lo >= least, hi <= most);
+        if low && high {
+            return *x;
         }
-        let fits = lo >= 0 || {
-            let facts = self.facts.clone();
-            let symbols = &mut self.symbols;
-            // What is divided is negative where its dividend is.
-            let dividend = x.single().and_then(|s| match &symbols.info(s).definition {
-                Definition::Shr(of, _) | Definition::Div(of, _) => Some(*of),
-                _ => None,
-            });
-            symbols.at_least_zero(&dividend.unwrap_or(*x), &facts)
+        let shown = |m: &mut Self| {
+            // The bounds of 64-bit types are too far apart for differences of 64 bits.
+            let near = !x.is_far() && (!ty.wide() || (high && least == 0));
+            near && x.as_number().is_none() && {
+                m.learn_promises();
+                (low || m.not_less(x, least as i64)) && (high || m.not_more(x, most as i64))
+            }
         };
-        fits.then_some(*x)
+        if shown(self) {
+            return *x;
+        }
+        self.symbols.read(x, ty)
+    }
+
+    /// `x ≥ least` by the facts.
+    fn not_less(&mut self, x: &Lin, least: i64) -> bool {
+        let facts = self.facts.clone();
+        let symbols = &mut self.symbols;
+        // What is divided is negative where its dividend is.
+        let dividend = x.single().and_then(|s| match &symbols.info(s).definition {
+            Definition::Shr(of, _) | Definition::Div(of, _) => Some(*of),
+            _ => None,
+        });
+        let x = match dividend {
+            Some(of) if least == 0 => of,
+            _ => x.plus(-least),
+        };
+        symbols.at_least_zero(&x, &facts)
+    }
+
+    /// `x ≤ most` by the facts.
+    fn not_more(&mut self, x: &Lin, most: i64) -> bool {
+        let facts = self.facts.clone();
+        let room = Lin::constant(most).sub(x);
+        self.symbols.at_least_zero(&room, &facts)
+    }
+
+    /// `x ≥ 0`, by its range or by the facts.
+    pub(super) fn not_negative(&mut self, x: &Lin) -> bool {
+        self.symbols.range(x).0 >= 0 || self.not_less(x, 0)
+    }
+
+    /// What every launch keeps to becomes a fact.
+    fn learn_promises(&mut self) {
+        for promise in self.promises() {
+            if !self.facts.all.contains(&promise) {
+                self.learn(&promise);
+            }
+        }
     }
 
     /// `a cmp b`
     pub(super) fn comparison(&mut self, cmp: Cmp, ty: Type, a: Src, b: Src) -> Rc<Formula> {
-        let integer = matches!(ty, Type::U32 | Type::U64 | Type::S32 | Type::S64);
-        let data = |m: &Self, s: Src| match s {
-            Src::Reg(r) => match m.registers.get(&r) {
-                Some(Val::Data(uniform)) => Some(*uniform),
-                Some(Val::Int(_)) => None,
-                _ => Some(false),
-            },
-            _ => None,
+        if let Some(ty) = integer_type(ty) {
+            let (x, y) = (self.source(a), self.source(b));
+            let (x, y) = (self.read(&x, ty), self.read(&y, ty));
+            // Numbers whose difference may not be one of 64 bits.
+            if [x, y].iter().any(Lin::is_far) {
+                return Rc::new(Formula::Opaque(self.symbols.opaque(), true));
+            }
+            return compared(cmp, &x, &y);
+        }
+        let (Some(x), Some(y)) = (self.datum(a), self.datum(b)) else {
+            return Rc::new(Formula::Opaque(self.symbols.opaque(), true));
         };
-        let (da, db) = (data(self, a), data(self, b));
-        if !integer || da.is_some() || db.is_some() {
-            let uniform = da.unwrap_or(true) && db.unwrap_or(true);
-            let (key, negated) = match cmp {
-                Cmp::Neu | Cmp::Ne => (Cmp::Eq, true),
-                Cmp::Ge if integer => (Cmp::Lt, true),
-                other => (other, false),
-            };
-            let symbols = &mut self.symbols;
-            // Registers of data are written once, or in a loop, where threads differ anyway.
-            let id = if uniform {
-                *self
-                    .opaque
-                    .entry((key, a, b))
-                    .or_insert_with(|| symbols.opaque())
-            } else {
-                symbols.opaque()
-            };
-            let f = Formula::Opaque(id, !uniform);
-            return if negated { f.not() } else { Rc::new(f) };
+        // Of floats, `neu` alone is the opposite of another comparison: with NaN, neither of `lt` and `ge` holds, nor of `eq` and `ne`.
+        let (key, negated) = match cmp {
+            Cmp::Neu => (Cmp::Eq, true),
+            other => (other, false),
+        };
+        let symbols = &mut self.symbols;
+        let id = self.opaque.entry((key, ty, x, y));
+        let f = Formula::Opaque(*id.or_insert_with(|| symbols.opaque()), false);
+        if negated { f.not() } else { Rc::new(f) }
+    }
+
+    /// What all threads have alike, if it is that.
+    fn datum(&self, src: Src) -> Option<Datum> {
+        match src {
+            Src::Reg(r) => match self.registers.get(&r) {
+                Some(Val::Data(datum)) => *datum,
+                _ => None,
+            },
+            literal => Some(Datum::Literal(literal)),
         }
-        let (mut x, mut y) = (self.source(a), self.source(b));
-        if matches!(ty, Type::U32 | Type::U64) {
-            let (u, v) = (self.unsigned(&x), self.unsigned(&y));
-            let (Some(u), Some(v)) = (u, v) else {
-                let id = self.symbols.opaque();
-                return Rc::new(Formula::Opaque(id, true));
-            };
-            (x, y) = (u, v);
-        }
-        compared(cmp, &x, &y)
     }
 
     pub(super) fn compute(&mut self, inst: &Inst) {
@@ -85,7 +124,8 @@ impl Machine<'_> {
                 args,
             } => {
                 let args: Vec<Lin> = args.iter().map(|&a| self.operand(a)).collect();
-                (*to, Val::Int(self.arithmetic(*op, *ty, *from, &args)))
+                let op = Operation::Index(*op);
+                (*to, Val::Int(self.integer_op(op, *ty, *from, &args)))
             }
             Inst::Special { to, register } => (*to, Val::Int(self.special(*register))),
             Inst::Param { to, kind, name } => (*to, self.parameter(*kind, name)),
@@ -95,9 +135,9 @@ impl Machine<'_> {
                 let value = match from {
                     Src::Reg(r) => self.registers.get(r).cloned(),
                     Src::Int(k) => Some(Val::Int(Lin::constant(*k))),
-                    Src::F32(_) | Src::F64(_) => Some(Val::Data(true)),
+                    Src::F32(_) | Src::F64(_) => Some(Val::Data(Some(Datum::Literal(*from)))),
                 };
-                (*to, value.unwrap_or(Val::Data(false)))
+                (*to, value.unwrap_or(Val::Data(None)))
             }
             Inst::Compare {
                 cmp,
@@ -126,28 +166,19 @@ impl Machine<'_> {
                 to,
                 from,
             } => {
-                let integer = |ty: &Type| matches!(ty, Type::U32 | Type::U64);
-                if integer(to_ty) && integer(from_ty) {
+                let integer = |ty: &Type| integer_type(*ty).filter(|_| *ty != Type::B32);
+                if let (Some(ty), Some(from_ty)) = (integer(to_ty), integer(from_ty)) {
                     let x = self.integer(*from);
-                    let op = if to_ty.bytes() > from_ty.bytes() {
-                        Op::Widen
-                    } else {
-                        Op::Narrow
-                    };
-                    let ty = if to_ty.bytes() == 8 { Ty::U64 } else { Ty::U32 };
-                    let from = if from_ty.bytes() == 8 {
-                        Ty::U64
-                    } else {
-                        Ty::U32
-                    };
-                    (*to, Val::Int(self.arithmetic(op, ty, from, &[x])))
+                    let op = if ty.wide() { Op::Widen } else { Op::Narrow };
+                    let op = Operation::Index(op);
+                    (*to, Val::Int(self.integer_op(op, ty, from_ty, &[x])))
                 } else {
-                    (*to, Val::Data(false))
+                    (*to, Val::Data(None))
                 }
             }
             other => {
                 for to in other.results() {
-                    self.registers.insert(to, Val::Data(false));
+                    self.registers.insert(to, Val::Data(None));
                 }
                 return;
             }
@@ -226,7 +257,7 @@ impl Machine<'_> {
             Src::F32(_) | Src::F64(_) => true,
         };
         if is_data(self, a) || is_data(self, b) {
-            return Val::Data(false);
+            return Val::Data(None);
         }
         let (x, y) = (self.source(a), self.source(b));
         let p = self.predicate(p);
@@ -239,35 +270,13 @@ impl Machine<'_> {
             Src::Int(_) => true,
             Src::F32(_) | Src::F64(_) => false,
         };
-        let integer = matches!(ty, Type::S32 | Type::U32 | Type::B32);
-        if !integer || !known(self, a) || !known(self, b) {
-            return Val::Data(false);
+        match (integer_type(ty), Operation::of(op)) {
+            (Some(ty), Some(op)) if known(self, a) && known(self, b) => {
+                let args = [self.source(a), self.source(b)];
+                Val::Int(self.integer_op(op, ty, ty, &args))
+            }
+            _ => Val::Data(None),
         }
-        let (x, y) = (self.source(a), self.source(b));
-        let value = match op {
-            Binary::Add => x.add(&y),
-            Binary::Sub => x.sub(&y),
-            Binary::Mul => match x.mul(&y) {
-                Some(product) => product,
-                None => self.unknown(),
-            },
-            Binary::Min => self.symbols.min(&x, &y),
-            Binary::Max => self.symbols.max(&x, &y),
-            Binary::Shl => match y.as_constant() {
-                Some(k @ 0..=31) => x.scale(1 << k),
-                _ => self.unknown(),
-            },
-            Binary::Shr => match y.as_constant() {
-                Some(k @ 0..=31) => self.symbols.shr(&x, k as u32),
-                _ => self.unknown(),
-            },
-            Binary::And => match y.as_constant() {
-                Some(k) if k >= 0 => self.symbols.and(&x, k as u64),
-                _ => self.unknown(),
-            },
-            Binary::Or | Binary::MinNan | Binary::MaxNan => self.unknown(),
-        };
-        Val::Int(self.fitted(value, Ty::S32))
     }
 
     pub(super) fn special(&mut self, register: Special) -> Lin {
@@ -296,157 +305,174 @@ impl Machine<'_> {
     }
 
     pub(super) fn parameter(&mut self, kind: ParamKind, name: &str) -> Val {
-        let param = self.entry.params.iter().find(|p| p.name == name);
-        let most = param.and_then(|p| p.most);
+        let number = self.entry.params.iter().position(|p| p.name == name);
+        let param = number.map(|n| &self.entry.params[n]);
+        let most = param.and_then(|p| p.most).map(i128::from);
         let multiple = param.map_or(1, |p| p.multiple as i64).max(1);
-        let symbol = |m: &mut Self, hi: i128| {
-            let unit = m.symbols.free(0, hi / i128::from(multiple), false);
+        let symbol = |m: &mut Self, lo: i128, hi: i128| {
+            let unit = m.symbols.free(lo, hi / i128::from(multiple), false);
             Val::Int(Lin::symbol(unit).scale(multiple))
         };
+        let of = |ty: Ty| ty.range();
         match kind {
-            ParamKind::U32 => match most {
-                Some(most) => symbol(self, most.into()),
-                None => Val::Data(true),
-            },
-            ParamKind::U64 => symbol(self, most.map_or(i128::from(i64::MAX), i128::from)),
+            ParamKind::U32 => symbol(self, 0, most.unwrap_or(of(Ty::U32).1)),
+            ParamKind::U64 => symbol(self, 0, most.unwrap_or(of(Ty::U64).1)),
+            ParamKind::S32 => symbol(self, of(Ty::S32).0, of(Ty::S32).1),
             // Addresses are multiples of what the widest access needs: the launch contract says so.
-            ParamKind::Pointer => symbol(self, 1 << 47),
-            ParamKind::S32 | ParamKind::F32 | ParamKind::F64 | ParamKind::TensorMap => {
-                Val::Data(true)
+            ParamKind::Pointer => symbol(self, 0, 1 << 47),
+            ParamKind::F32 | ParamKind::F64 | ParamKind::TensorMap => {
+                Val::Data(number.map(Datum::Param))
             }
         }
     }
 
-    /// A result as it is if it fits its type, else any value of the type.
-    pub(super) fn fitted(&mut self, x: Lin, ty: Ty) -> Lin {
-        // Modulo 2^64 in the machine, which is the same for sums and products; what it is not the same for asks for more.
-        if ty.wide() {
-            return x;
-        }
-        let (lo, hi) = self.symbols.range(&x);
-        let (least, most) = (-(1i128 << 31), (1i128 << 32) - 1);
-        if lo >= least && hi <= most {
-            return x;
-        }
-        if let Some(k) = x.as_number() {
-            return Lin::number(k.map(|k| k & 0xffff_ffff));
-        }
-        // It fits where the facts hold, and what every launch keeps to.
-        for (a, b) in self.entry.promises.clone() {
-            let (a, b) = (self.evaluate(a), self.evaluate(b));
-            self.learn(&Rc::new(Formula::ge(b.sub(&a))));
-        }
-        let facts = self.facts.clone();
-        let most = Lin::constant(i64::try_from(most).unwrap_or(i64::MAX));
-        let least = Lin::constant(i64::try_from(least).unwrap_or(i64::MIN));
-        if self.symbols.at_least_zero(&most.sub(&x), &facts)
-            && self.symbols.at_least_zero(&x.sub(&least), &facts)
-        {
-            return x;
-        }
-        self.unknown()
+    /// Any number of a type.
+    pub(super) fn any(&mut self, ty: Ty) -> Lin {
+        let (least, most) = ty.range();
+        Lin::symbol(self.symbols.free(least, most, true))
     }
 
-    pub(super) fn arithmetic(&mut self, op: Op, ty: Ty, from: Ty, args: &[Lin]) -> Lin {
-        let product = |m: &mut Self, a: &Lin, b: &Lin| match a.mul(b) {
-            Some(x) => x,
-            None => m.unknown(),
-        };
-        let value = match (op, args) {
-            (Op::Add, [a, b]) => a.add(b),
-            (Op::Sub, [a, b]) => a.sub(b),
-            (Op::Mul, [a, b]) => product(self, a, b),
-            (Op::Mad, [a, b, c]) => product(self, a, b).add(c),
-            (Op::MulWide, [a, b]) | (Op::MadWide, [a, b, _]) => {
-                let wide = |m: &mut Self, x: &Lin| {
-                    if ty.signed() { Some(*x) } else { m.unsigned(x) }
-                };
-                let (Some(a), Some(b)) = (wide(self, a), wide(self, b)) else {
-                    return self.unknown();
-                };
-                let x = product(self, &a, &b);
-                match args.get(2) {
-                    Some(c) => x.add(c),
-                    None => x,
-                }
-            }
-            (Op::MulHi, [a, b]) => match (a.as_number(), b.as_number()) {
-                (Some(a), Some(b)) if !ty.wide() => {
-                    let high =
-                        |a: i64, b: i64| ((u64::from(a as u32) * u64::from(b as u32)) >> 32) as i64;
-                    Lin::number(a.zip(b, high))
-                }
-                _ => self.high_product(a, b, ty),
-            },
-            (Op::Shl, [a, b]) => match b.as_constant() {
-                Some(k @ 0..=62) => a.scale(1 << k),
-                _ => self.unknown(),
-            },
-            (Op::Shr, [a, b]) => match (b.as_constant(), ty.signed()) {
-                (Some(k @ 0..=62), true) => self.symbols.shr(a, k as u32),
-                (Some(k @ 0..=62), false) => match (self.quotient(a, k as u32), self.unsigned(a)) {
-                    (Some(quotient), _) => quotient,
-                    (None, Some(a)) => {
-                        let quotient = self.symbols.shr(&a, k as u32);
-                        // What facts say of the dividend, and its range does not.
-                        if self.symbols.range(&a).0 < 0 {
-                            self.learn(&Rc::new(Formula::ge(quotient)));
-                        }
-                        quotient
-                    }
-                    (None, None) => self.unknown(),
-                },
-                _ => self.unknown(),
-            },
-            (Op::And, [a, b]) => {
-                let (a, b) = if a.as_constant().is_some() {
-                    (b, a)
-                } else {
-                    (a, b)
-                };
-                match b.as_constant() {
-                    // A mask with its high bits set keeps the sign: all but the low bits.
-                    Some(k) if k < 0 => {
-                        let low = (!k) as u64;
-                        let less = self.symbols.and(a, low);
-                        a.sub(&less)
-                    }
-                    Some(k) if !ty.wide() && k as u64 & 0x8000_0000 != 0 => {
-                        let low = !(k as u64) & 0xffff_ffff;
-                        let less = self.symbols.and(a, low);
-                        a.sub(&less)
-                    }
-                    Some(k) => self.symbols.and(a, k as u64),
-                    None => match (a.as_number(), b.as_number()) {
-                        (Some(a), Some(b)) => Lin::number(a.zip(b, |a, b| a & b)),
-                        _ => self.unknown(),
-                    },
-                }
-            }
-            (Op::Xor, [a, b]) => self.symbols.xor(a, b),
-            (Op::Div, [a, b]) => match b.as_constant() {
-                Some(d) if d > 0 => self.divided(a, d),
-                _ => self.unknown(),
-            },
-            (Op::Widen, [a]) => {
-                if from.signed() {
-                    *a
-                } else {
-                    match self.unsigned(a) {
-                        Some(a) => a,
-                        None => self.unknown(),
-                    }
-                }
-            }
-            (Op::Narrow, [a]) => *a,
-            _ => self.unknown(),
-        };
+    /// An integer operation. Its rules, with `[x]` for the number that the operation's type reads in x:
+    ///
+    /// ```text
+    /// a + b, a − b, a·b, a·b + c     as they are: equal modulo 2^w
+    /// a << k                         a·2^k, for a constant k < w
+    /// mul.wide, mad.wide             [a]·[b] + c
+    /// mul.hi, by a constant          a quotient of [a], if its type is unsigned (`quotient`)
+    /// a >> k                         ⌊[a] / 2^k⌋, for a constant k < w
+    /// a & k                          low bits, the same for all numbers with these bits; a − (a & ¬k) where k has the highest bit
+    /// a ^ b                          of [a] and [b] without sign
+    /// a / k                          ⌊[a] / k⌋, for a constant k > 0 and [a] ≥ 0
+    /// min, max                       of [a] and [b]
+    /// cvt to 64 bits, to 32 bits     [a] of the type that it comes from; as it is
+    /// ```
+    pub(super) fn integer_op(&mut self, op: Operation, ty: Ty, from: Ty, args: &[Lin]) -> Lin {
         let result = match op {
-            Op::MulWide | Op::MadWide => Ty::U64,
+            Operation::Index(Op::MulWide | Op::MadWide) if ty.signed() => Ty::S64,
+            Operation::Index(Op::MulWide | Op::MadWide) => Ty::U64,
             _ => ty,
         };
-        self.fitted(value, result)
+        if let Some(known) = by_numbers(op, ty, from, args) {
+            return known;
+        }
+        let value = match op {
+            Operation::Index(op) => self.index_op(op, ty, from, args),
+            Operation::Min | Operation::Max => {
+                let [a, b] = [args[0], args[1]].map(|x| self.read(&x, ty));
+                Some(match op {
+                    Operation::Min => self.symbols.min(&a, &b),
+                    _ => self.symbols.max(&a, &b),
+                })
+            }
+            Operation::Or => None,
+        };
+        value.unwrap_or_else(|| self.any(result))
     }
+
+    fn index_op(&mut self, op: Op, ty: Ty, from: Ty, args: &[Lin]) -> Option<Lin> {
+        let width = meaning::width(ty);
+        match (op, args) {
+            (Op::Add, [a, b]) => Some(a.add(b)),
+            (Op::Sub, [a, b]) => Some(a.sub(b)),
+            (Op::Mul, [a, b]) => a.mul(b),
+            (Op::Mad, [a, b, c]) => Some(a.mul(b)?.add(c)),
+            (Op::MulWide, [a, b]) => {
+                let (a, b) = (self.read(a, ty), self.read(b, ty));
+                a.mul(&b)
+            }
+            (Op::MadWide, [a, b, c]) => {
+                let (a, b) = (self.read(a, ty), self.read(b, ty));
+                Some(a.mul(&b)?.add(c))
+            }
+            (Op::MulHi, [a, b]) if !ty.signed() => {
+                let (x, m) = match (a.as_constant(), b.as_constant()) {
+                    (_, Some(m)) => (a, m),
+                    (Some(m), None) => (b, m),
+                    (None, None) => return None,
+                };
+                let x = self.read(x, ty);
+                Some(self.high_product(&x, m, ty))
+            }
+            (Op::Shl, [a, b]) => {
+                let by = amount(b, width)?;
+                Some(a.scale(1_i64.wrapping_shl(by)))
+            }
+            (Op::Shr, [a, b]) => {
+                let by = amount(b, width)?;
+                let a = self.read(a, ty);
+                if ty.signed() {
+                    return Some(self.symbols.shr(&a, by));
+                }
+                if let Some(quotient) = self.quotient(&a, by) {
+                    return Some(quotient);
+                }
+                let quotient = self.symbols.shr(&a, by);
+                // What facts say of the dividend, and its range does not.
+                if self.symbols.range(&a).0 < 0 {
+                    self.learn(&Rc::new(Formula::ge(quotient)));
+                }
+                Some(quotient)
+            }
+            (Op::And, [a, b]) => {
+                let (a, mask) = match (a.as_constant(), b.as_constant()) {
+                    (_, Some(mask)) => (a, mask),
+                    (Some(mask), None) => (b, mask),
+                    (None, None) => return None,
+                };
+                let all = u64::MAX >> (64 - width);
+                let mask = mask as u64 & all;
+                // A mask with its highest bit set keeps the sign: all but the low bits.
+                if mask >> (width - 1) == 0 {
+                    return Some(self.symbols.and(a, mask));
+                }
+                let less = self.symbols.and(a, !mask & all);
+                Some(a.sub(&less))
+            }
+            (Op::Xor, [a, b]) => {
+                let ty = meaning::unsigned(ty);
+                let (a, b) = (self.read(a, ty), self.read(b, ty));
+                Some(self.symbols.xor(&a, &b))
+            }
+            (Op::Div, [a, b]) => {
+                let (a, b) = (self.read(a, ty), self.read(b, ty));
+                let d = b.as_constant().filter(|&d| d > 0)?;
+                Some(self.divided(&a, d))
+            }
+            (Op::Widen, [a]) => Some(self.read(a, from)),
+            (Op::Narrow, [a]) => Some(*a),
+            _ => None,
+        }
+    }
+}
+
+/// A constant amount of a shift, if it leaves anything.
+fn amount(by: &Lin, width: u32) -> Option<u32> {
+    let by = u32::try_from(by.as_constant()?).ok();
+    by.filter(|by| *by < width)
+}
+
+/// The result of an operation on numbers alone. Sums and products stay what they are, so that what differs by them does so without a wrap.
+fn by_numbers(op: Operation, ty: Ty, from: Ty, args: &[Lin]) -> Option<Lin> {
+    let sums = [
+        Op::Add,
+        Op::Sub,
+        Op::Mul,
+        Op::Mad,
+        Op::MulWide,
+        Op::MadWide,
+        Op::Shl,
+    ];
+    if sums.into_iter().any(|sum| op == Operation::Index(sum)) {
+        return None;
+    }
+    let args: Option<Vec<Num>> = args.iter().map(Lin::as_number).collect();
+    let args = args?;
+    let value = |args: &[i64]| meaning::value(op, ty, from, args);
+    Some(Lin::number(match args[..] {
+        [a] => a.map_some(|a| value(&[a]))?,
+        [a, b] => a.zip_some(b, |a, b| value(&[a, b]))?,
+        _ => return None,
+    }))
 }
 
 /// The statement that two integers compare so.

@@ -15,7 +15,7 @@ use crate::ir::{Assumption, checked};
 /// use layout_codegen::ir::{Cmp, Kernel};
 ///
 /// let mut k = Kernel::new("k", 32);
-/// let (n, one) = (k.size("n", 100), k.pool.constant(1));
+/// let (n, one) = (k.size("n", 100), k.constant(1));
 /// k.assume(n, Cmp::Ge, one, "callers have no empty rows")?;
 /// let stated = &k.build(Arch(80))?.proof.assumptions[0];
 /// assert_eq!((stated.condition.as_str(), stated.checked), ("n >= 1", true));

@@ -21,7 +21,7 @@ use super::memory::{Access, Kind};
 use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
 use super::value::{Lin, Sym};
-use crate::ir::{Address, Arrangement, BulkStore, Extent, Place, TensorMap};
+use crate::ir::{Address, Arrangement, BulkStore, Extent, Place, Role, TensorMap};
 use crate::prove::formula::Formula;
 
 /// A box that goes to global memory.
@@ -102,6 +102,13 @@ impl Machine<'_> {
         let refuse = |reason: &str| ProofError::Undecided {
             what: format!("{name}: {reason}"),
         };
+        let array = &self.entry.buffers[map.buffer];
+        if array.role == Role::Input {
+            return Err(ProofError::Input {
+                access: name,
+                input: array.name.clone(),
+            });
+        }
         let wrong = |thread| ProofError::Address {
             access: name.clone(),
             thread,
@@ -115,7 +122,7 @@ impl Machine<'_> {
         let mut begins = Vec::new();
         for (register, &meant) in coordinates.iter().rev().zip(to) {
             let meant = self.evaluate(meant);
-            let difference = self.integer(*register).sub(&meant);
+            let difference = self.coordinate(*register).sub(&meant);
             if !self.symbols.is_zero(&difference, &facts) {
                 return Err(wrong(threads.first().unwrap_or(0)));
             }

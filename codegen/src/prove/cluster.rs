@@ -74,7 +74,7 @@ impl Ranks {
 
 /// What is the same in all blocks of a cluster.
 pub(super) struct Alike<'a> {
-    symbols: &'a Symbols,
+    pub(super) symbols: &'a Symbols,
     ranks: Option<Ranks>,
     /// Numbers of turns that may differ.
     turns: Vec<Sym>,
@@ -158,17 +158,13 @@ impl<'a> Alike<'a> {
                 let mut of = self.symbols.origins(sym);
                 !info.each && of.all(|origin| self.symbol(origin, ranks))
             }
-            Definition::Ite(p, a, b) => self.formula(p) && self.value(a) && self.value(b),
             // The cluster's number.
             Definition::Shr(a, bits)
                 if *a == Lin::symbol(ranks.block) && 1i64 << bits >= ranks.count =>
             {
                 true
             }
-            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => self.value(a),
-            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => {
-                self.value(a) && self.value(b)
-            }
+            made => made.all(|x| self.value(x), |p| self.formula(p)),
         }
     }
 

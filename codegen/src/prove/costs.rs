@@ -119,21 +119,24 @@ const SECTOR: i64 = 32;
 /// Bytes of one word in each bank: whole rounds of the banks move no word to another bank.
 const ROUND: i64 = 128;
 
-/// The most wavefronts of a warp and their ideal. If it is not exact which lanes take part, only warps count of which all do.
+/// The most wavefronts of a warp and their ideal. If it is not exact which lanes take part, only warps count of which all do. The last warp of a block may have
+/// fewer than 32 lanes.
 fn cost(model: &BankModel, op: Op, access: &Access, known: &mut Costs) -> Option<Wavefronts> {
     let (numbers, active) = (access.at.values(), access.active.list());
     let byte = |t: usize| if active[t] { numbers.at(t) } else { -1 };
     let at: Vec<i64> = (0..active.len()).map(byte).collect();
-    let counts = |warp: &[i64; 32]| {
+    let counts = |warp: &&[i64]| {
         warp.iter().all(|&a| a >= 0) || (!access.maybe && warp.iter().any(|&a| a >= 0))
     };
     at.chunks(32)
-        .filter_map(|warp| <[i64; 32]>::try_from(warp).ok())
         .filter(counts)
-        .filter_map(|warp| {
-            let active = warp.iter().filter(|&&a| a >= 0);
+        .filter_map(|lanes| {
+            let active = lanes.iter().filter(|&&a| a >= 0);
             let rounds = active.min().map_or(0, |least| least / ROUND * ROUND);
-            let warp = warp.map(|a| if a < 0 { a } else { a - rounds });
+            let mut warp = [-1; 32];
+            for (lane, &a) in warp.iter_mut().zip(lanes).filter(|(_, a)| **a >= 0) {
+                *lane = a - rounds;
+            }
             *known.entry((op, warp)).or_insert_with(|| {
                 let counted = banks::wavefronts(model, op, &warp).ok()?;
                 Some((counted.wavefronts, counted.ideal))

@@ -27,7 +27,7 @@ mod deals;
 mod reads;
 mod roles;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use boxes::Boxes;
@@ -107,8 +107,13 @@ struct Case {
 /// The stores of one element of each thread: by their numbers, each with the element of its vector.
 type Group = Vec<(usize, i64)>;
 
-/// The stores of one element of each thread, and where in the tile that is.
-type Placed = (Group, Vec<Num>);
+/// The stores of one element of each of some threads, and where in the tile that is.
+struct Placed {
+    stores: Group,
+    place: Vec<Num>,
+    /// Which threads these are, by the number of their class.
+    class: usize,
+}
 
 struct Output<'a> {
     trace: &'a mut Trace,
@@ -194,10 +199,15 @@ impl<'a> Output<'a> {
                 groups
             } else if stores.is_empty() {
                 // What holds for the tile's first element holds for those behind it.
-                vec![(Group::new(), vec![Num::ZERO; rank])]
+                vec![Placed {
+                    stores: Group::new(),
+                    place: vec![Num::ZERO; rank],
+                    class: 0,
+                }]
             } else {
-                each_once(&cuts, stores, &locals, self.trace.threads)?;
-                grouped(stores, &locals)
+                let (classes, groups) = grouped(stores, &locals);
+                each_once(&cuts, &classes, &groups)?;
+                groups
             };
             self.boxed_once(boxes, &cuts, &here)?;
             self.stored_once(&cuts, &here, (stores, boxes), &groups)?;
@@ -478,7 +488,12 @@ impl<'a> Output<'a> {
         let mut conditions = Conditions::new(self.trace, chosen, origins, facts, farthest);
         let boxed = boxes.when();
         let mut known: Vec<QuickMap<Num, Rc<Room>>> = vec![QuickMap::default(); ends.len()];
-        for (group, place) in groups {
+        for Placed {
+            stores: group,
+            place,
+            ..
+        } in groups
+        {
             // Elements share rows and columns.
             let mut rooms: Vec<Rc<Room>> = Vec::new();
             for ((ends, local), known) in ends.iter().zip(place).zip(&mut known) {
@@ -502,8 +517,8 @@ impl<'a> Output<'a> {
 }
 
 /// The stores of each element that threads have, and where that is: those with the same place for every thread. Threads are apart of which some have stores
-/// that others do not have: roles, or the two sides of a branch on the thread's index.
-fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
+/// that others do not have: roles, or the two sides of a branch on the thread's index. These classes of threads come with them.
+fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> (Vec<Vec<usize>>, Vec<Placed>) {
     let mut masks: Vec<Mask> = Vec::new();
     for s in stores {
         if !masks.contains(&s.facts.active) {
@@ -511,11 +526,12 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
         }
     }
     let lists: Vec<_> = masks.iter().map(|m| m.list()).collect();
-    // Of each thread the masks that it is in.
-    let threads = lists.first().map_or(0, |list| list.len());
-    let alike: BTreeSet<Vec<bool>> = (0..threads)
-        .map(|t| lists.iter().map(|list| list[t]).collect())
-        .collect();
+    // Of each class the masks that its threads are in, and the threads.
+    let mut classes: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+    for thread in 0..lists.first().map_or(0, |list| list.len()) {
+        let within = lists.iter().map(|list| list[thread]).collect();
+        classes.entry(within).or_default().push(thread);
+    }
     let mut numbers: QuickMap<(Vec<Num>, usize), usize> = QuickMap::default();
     let mut all: Vec<Placed> = Vec::new();
     for (i, (s, local)) in stores.iter().zip(locals).enumerate() {
@@ -526,16 +542,20 @@ fn grouped(stores: &[&GlobalAccess], locals: &[Vec<Num>]) -> Vec<Placed> {
             if let Some(last) = place.last_mut() {
                 *last = last.plus(v);
             }
-            for (class, _) in alike.iter().enumerate().filter(own) {
+            for (class, _) in classes.keys().enumerate().filter(own) {
                 let n = *numbers.entry((place.clone(), class)).or_insert(all.len());
                 if n == all.len() {
-                    all.push((Vec::new(), place.clone()));
+                    all.push(Placed {
+                        stores: Vec::new(),
+                        place: place.clone(),
+                        class,
+                    });
                 }
-                all[n].0.push((i, v));
+                all[n].stores.push((i, v));
             }
         }
     }
-    all
+    (classes.into_values().collect(), all)
 }
 
 /// How many elements a block has along each mode.
@@ -547,39 +567,35 @@ fn elements_of(cuts: &[Cut]) -> Vec<i64> {
     along.collect()
 }
 
-/// Together, threads have each element of the tile once.
-fn each_once(
-    cuts: &[Cut],
-    stores: &[&GlobalAccess],
-    locals: &[Vec<Num>],
-    threads: usize,
-) -> Result<(), String> {
+/// Together, threads have each element of the tile once: by the stores of one group, of which the conditions of exactly one are to hold. A thread that has an element
+/// by another map of threads to elements has it twice.
+fn each_once(cuts: &[Cut], classes: &[Vec<usize>], groups: &[Placed]) -> Result<(), String> {
     let sizes = elements_of(cuts);
     let size: i64 = sizes.iter().product();
     let mut owners: Vec<u32> = vec![u32::MAX; size as usize];
-    let last = sizes.len() - 1;
-    for (s, local) in stores.iter().zip(locals) {
-        let active = s.facts.active.list();
-        let local: Vec<Each> = local.iter().map(|k| k.values()).collect();
-        for thread in (0..threads).filter(|&t| active[t]) {
-            for v in 0..s.width {
-                let mut at = 0;
-                for (mode, (&n, k)) in sizes.iter().zip(&local).enumerate() {
-                    let k = k.at(thread) + if mode == last { v } else { 0 };
-                    if k < 0 || k >= n {
-                        return Err(format!(
-                            "thread {thread} stores coordinate {k} of a tile of {n} along mode {mode}"
-                        ));
-                    }
-                    at = at * n + k;
-                }
-                let owner = &mut owners[at as usize];
-                if *owner != u32::MAX && *owner != thread as u32 {
+    for group in groups {
+        let place: Vec<Each> = group.place.iter().map(|k| k.values()).collect();
+        for &thread in &classes[group.class] {
+            let mut at = 0;
+            for (mode, (&n, k)) in sizes.iter().zip(&place).enumerate() {
+                let k = k.at(thread);
+                if k < 0 || k >= n {
                     return Err(format!(
-                        "threads {owner} and {thread} both store element {at} of the tile"
+                        "thread {thread} stores coordinate {k} of a tile of {n} along mode {mode}"
                     ));
                 }
-                *owner = thread as u32;
+                at = at * n + k;
+            }
+            let owner = std::mem::replace(&mut owners[at as usize], thread as u32);
+            if owner == thread as u32 {
+                return Err(format!(
+                    "thread {thread} stores element {at} of the tile twice, by two maps of threads to elements"
+                ));
+            }
+            if owner != u32::MAX {
+                return Err(format!(
+                    "threads {owner} and {thread} both store element {at} of the tile"
+                ));
             }
         }
     }

@@ -13,6 +13,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProofError {
+    /// The kernel is not built as the builder asks: a value of another kernel, a name that is none, a size that does not fit.
+    Malformed {
+        /// What is wrong, and what to write instead.
+        what: String,
+    },
     /// An address is not where its buffer keeps the element that it is meant for.
     Address {
         /// The access.
@@ -59,6 +64,25 @@ pub enum ProofError {
     Register {
         /// Its name in the text.
         register: String,
+    },
+    /// A loop may not end, or its counter may wrap around.
+    Loop {
+        /// The loop.
+        name: String,
+        /// Why.
+        reason: &'static str,
+    },
+    /// An instruction of whole warps where some lanes may not take part.
+    PartialWarp {
+        /// The instruction.
+        what: &'static str,
+    },
+    /// An input is stored to.
+    Input {
+        /// The access.
+        access: String,
+        /// The input.
+        input: String,
     },
     /// A register is stored that may hold what it held a turn ago, since a branch around what sets it is not taken.
     Stale {
@@ -184,6 +208,7 @@ impl ProofError {
     /// ```
     pub fn code(&self) -> &'static str {
         match self {
+            Self::Malformed { .. } => "malformed",
             Self::Address { .. } => "address",
             Self::Bounds { .. } => "bounds",
             Self::Alignment { .. } => "alignment",
@@ -191,6 +216,9 @@ impl ProofError {
             Self::Meaning { .. } => "meaning",
             Self::Width { .. } => "width",
             Self::Register { .. } => "register",
+            Self::Loop { .. } => "loop",
+            Self::PartialWarp { .. } => "partial_warp",
+            Self::Input { .. } => "input",
             Self::Stale { .. } => "stale",
             Self::Undefined { .. } => "undefined",
             Self::Race { .. } => "race",
@@ -215,6 +243,7 @@ impl ProofError {
 impl fmt::Display for ProofError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Malformed { what } => write!(f, "the kernel is not well-formed: {what}"),
             Self::Address { access, thread } => write!(
                 f,
                 "{access}: the address of thread {thread} is not where the buffer keeps the element that it is meant for"
@@ -241,6 +270,15 @@ impl fmt::Display for ProofError {
             Self::Guard { access, thread } => write!(
                 f,
                 "{access}: its guard never holds, for thread {thread} and all others: the access is never made"
+            ),
+            Self::Loop { name, reason } => write!(f, "loop {name}: {reason}"),
+            Self::PartialWarp { what } => write!(
+                f,
+                "{what} is an instruction of whole warps, and some of a warp's 32 lanes may not take part: put it outside of guards, branches and exits on which lanes may differ, in a block of whole warps"
+            ),
+            Self::Input { access, input } => write!(
+                f,
+                "{access}: `{input}` is an input, which is read by a cache that sees no stores: declare it an output"
             ),
             Self::Register { register } => {
                 write!(

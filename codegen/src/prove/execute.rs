@@ -23,8 +23,8 @@ use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{
-    Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, class_of,
-    last_shared_address,
+    Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, Type,
+    class_of, last_shared_address,
 };
 use crate::quick::{QuickMap, QuickSet};
 
@@ -33,10 +33,19 @@ use crate::quick::{QuickMap, QuickSet};
 pub(super) enum Val {
     Int(Lin),
     Pred(Rc<Formula>),
-    /// Something that takes no part in addresses; true if all threads have the same.
-    Data(bool),
+    /// Something that takes no part in addresses; what it is if all threads have the same.
+    Data(Option<Datum>),
     /// A value where a statement holds, and none elsewhere.
     Where(Rc<Formula>, Box<Val>),
+}
+
+/// What all threads have alike, and no instruction changes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Datum {
+    /// A parameter, by its number.
+    Param(usize),
+    /// A number in the text.
+    Literal(Src),
 }
 
 impl Val {
@@ -144,7 +153,8 @@ pub(super) struct Trace {
     pub(super) whole_axes: Vec<(Sym, i64)>,
 }
 
-/// A barrier that all threads of the block meet at.
+/// A place that threads come to: a barrier that all threads of the block meet at, or a wait for asynchronous copies.
+#[derive(Clone, Debug)]
 pub(super) struct Meeting {
     /// How many accesses of global memory are before it.
     before: usize,
@@ -153,11 +163,26 @@ pub(super) struct Meeting {
     turns: Vec<Sym>,
 }
 
+/// When a read of global memory has its data.
+#[derive(Clone, Debug)]
+pub(super) enum Arrives {
+    /// At once.
+    Now,
+    /// An asynchronous copy, which is waited for here.
+    At(Meeting),
+    /// One that is not known to be waited for.
+    Later,
+}
+
 impl Meeting {
+    /// It is come to whenever an access is made: it is in no branch and no loop that the access is not in.
+    fn comes_with(&self, access: &GlobalAccess) -> bool {
+        access.path.starts_with(&self.path) && access.turns.starts_with(&self.turns)
+    }
+
     /// It is met between two accesses whenever both are made: it is in no branch and no loop that neither of them is in.
     pub(super) fn is_between(&self, accesses: [&GlobalAccess; 2]) -> bool {
-        let met =
-            |a: &&GlobalAccess| a.path.starts_with(&self.path) && a.turns.starts_with(&self.turns);
+        let met = |a: &&GlobalAccess| self.comes_with(a);
         let [first, second] = accesses.map(|a| a.position < self.before);
         first != second && accesses.iter().any(met)
     }
@@ -203,6 +228,8 @@ pub(super) struct Machine<'a> {
     /// Reads of stages of rings, as of the first stage.
     pub(super) fetches: Vec<Rc<Access>>,
     pub(super) global: Vec<GlobalAccess>,
+    /// Asynchronous reads of global memory that were not waited for, by number, each with how many groups were closed since its own.
+    pub(super) loading: Vec<(usize, Option<u32>)>,
     /// Boxes that go to global memory, and the threads that issue them.
     pub(super) boxes: Vec<SentBox>,
     pub(super) issuers: Option<Mask>,
@@ -222,8 +249,8 @@ pub(super) struct Machine<'a> {
     pub(super) known_units: QuickMap<Vec<i64>, Rc<BTreeSet<i64>>>,
     /// High words of products: the factor that is not a number, the one that is, and the bits of a word.
     pub(super) high_products: QuickMap<Sym, (Lin, u64, u32)>,
-    /// Statements about data, by what they compare.
-    pub(super) opaque: QuickMap<(Cmp, Src, Src), u32>,
+    /// Statements about data that all threads have alike, by what they compare, and as what.
+    pub(super) opaque: QuickMap<(Cmp, Type, Datum, Datum), u32>,
     /// Some threads may have left the kernel.
     pub(super) left: bool,
     /// Branches on which threads differ, inside of each other.
@@ -241,6 +268,8 @@ pub(super) struct Machine<'a> {
     /// Their counters.
     pub(super) counters: Vec<Reg>,
     pub(super) walks: Vec<Walk>,
+    /// Of loops that were gone through, by how many iterations they had: where they ended.
+    pub(super) ended: QuickMap<Sym, Rc<Formula>>,
     pub(super) deals: Vec<Dealt>,
     /// What the author states, and those of the statements that hold in all of the kernel.
     pub(super) assumptions: Vec<Assumed>,
@@ -249,59 +278,21 @@ pub(super) struct Machine<'a> {
     pub(super) at_leave: Option<QuickSet<Reg>>,
 }
 
+/// What instructions are called that all 32 lanes of a warp must execute together.
+fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
+    Some(match inst {
+        Inst::Mma { .. } => "mma.sync",
+        Inst::LoadMatrix { .. } => "ldmatrix",
+        Inst::StoreMatrix { .. } => "stmatrix",
+        Inst::Shuffle { .. } => "a shuffle",
+        _ => return None,
+    })
+}
+
 /// Follows a kernel.
 pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
-    let threads = entry.block.iter().product::<u32>() as usize;
-    let mut symbols = Symbols::default();
-    let blocks = [0, 1, 2].map(|i: usize| {
-        let most = i128::from(entry.grid_limit[i].saturating_sub(1));
-        symbols.free(0, most, false)
-    });
-    let ranks = Ranks::of(entry, blocks, &mut symbols)?;
-    let align = entry.shared.map_or(1, |s| i128::from(s.align));
-    let limit = i128::from(last_shared_address(entry.cluster));
-    let shared = symbols.free(0, limit / align, false);
-    let mut machine = Machine {
-        entry,
-        threads,
-        symbols,
-        registers: Scoped::default(),
-        expressions: Scoped::default(),
-        facts: Facts {
-            all: Vec::new(),
-            active: Mask::all(threads),
-        },
-        events: Vec::new(),
-        accesses: Vec::new(),
-        fetches: Vec::new(),
-        global: Vec::new(),
-        boxes: Vec::new(),
-        issuers: None,
-        addresses: 0,
-        meetings: Vec::new(),
-        shared,
-        blocks,
-        ranks,
-        extents: QuickMap::default(),
-        multiples: QuickMap::default(),
-        offsets: QuickMap::default(),
-        known_units: QuickMap::default(),
-        high_products: QuickMap::default(),
-        opaque: QuickMap::default(),
-        left: false,
-        divergent: 0,
-        undecided: 0,
-        stale: Scoped::default(),
-        path: Vec::new(),
-        stays: Vec::new(),
-        turns: Vec::new(),
-        counters: Vec::new(),
-        walks: Vec::new(),
-        deals: Vec::new(),
-        assumptions: Vec::new(),
-        assumed: Vec::new(),
-        at_leave: None,
-    };
+    let mut machine = Machine::new(entry)?;
+    let (threads, blocks, ranks) = (machine.threads, machine.blocks, machine.ranks);
     machine.nodes(&entry.nodes)?;
     machine.forget();
     let tilings = entry.tilings.iter();
@@ -348,6 +339,65 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
         deals: machine.deals,
         whole_axes,
     })
+}
+
+impl<'a> Machine<'a> {
+    /// A machine that has followed nothing.
+    pub(super) fn new(entry: &'a Entry) -> Result<Self, ProofError> {
+        let threads = entry.block.iter().product::<u32>() as usize;
+        let mut symbols = Symbols::default();
+        let blocks = [0, 1, 2].map(|i: usize| {
+            let most = i128::from(entry.grid_limit[i].saturating_sub(1));
+            symbols.free(0, most, false)
+        });
+        let ranks = Ranks::of(entry, blocks, &mut symbols)?;
+        let align = entry.shared.map_or(1, |s| i128::from(s.align));
+        let limit = i128::from(last_shared_address(entry.cluster));
+        let shared = symbols.free(0, limit / align, false);
+        Ok(Machine {
+            entry,
+            threads,
+            symbols,
+            registers: Scoped::default(),
+            expressions: Scoped::default(),
+            facts: Facts {
+                all: Vec::new(),
+                active: Mask::all(threads),
+            },
+            events: Vec::new(),
+            accesses: Vec::new(),
+            fetches: Vec::new(),
+            global: Vec::new(),
+            loading: Vec::new(),
+            boxes: Vec::new(),
+            issuers: None,
+            addresses: 0,
+            meetings: Vec::new(),
+            shared,
+            blocks,
+            ranks,
+            extents: QuickMap::default(),
+            multiples: QuickMap::default(),
+            offsets: QuickMap::default(),
+            known_units: QuickMap::default(),
+            high_products: QuickMap::default(),
+            opaque: QuickMap::default(),
+            left: false,
+            divergent: 0,
+            undecided: 0,
+            stale: Scoped::default(),
+            path: Vec::new(),
+            stays: Vec::new(),
+            turns: Vec::new(),
+            counters: Vec::new(),
+            walks: Vec::new(),
+            ended: QuickMap::default(),
+            deals: Vec::new(),
+            assumptions: Vec::new(),
+            assumed: Vec::new(),
+            at_leave: None,
+        })
+    }
 }
 
 impl Machine<'_> {
@@ -650,7 +700,7 @@ impl Machine<'_> {
                 let (a, b) = (Formula::and(when, &a), Formula::and(not, &b));
                 Val::Pred(Formula::or(&a, &b))
             }
-            _ => Val::Data(false),
+            _ => Val::Data(None),
         };
         if *f == Formula::True && *g == Formula::True {
             return value;
@@ -697,19 +747,50 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes that all threads of the block meet here.
-    pub(super) fn block_meets(&mut self) {
-        self.meetings.push(Meeting {
+    /// This place.
+    fn here(&self) -> Meeting {
+        Meeting {
             before: self.global.len(),
             path: self.path.clone(),
             turns: self.turns.clone(),
+        }
+    }
+
+    /// Notes that all threads of the block meet here.
+    pub(super) fn block_meets(&mut self) {
+        self.meetings.push(self.here());
+    }
+
+    /// A group of asynchronous copies is closed. It counts for a copy if it is closed wherever the copy is made.
+    fn commit_loads(&mut self) {
+        let here = self.here();
+        for (load, age) in &mut self.loading {
+            if here.comes_with(&self.global[*load]) {
+                *age = Some(age.map_or(0, |age| age + 1));
+            }
+        }
+    }
+
+    /// All groups but the youngest are waited for.
+    fn wait_for_loads(&mut self, pending: u32) {
+        let here = self.here();
+        let global = &mut self.global;
+        self.loading.retain(|&(load, age)| {
+            let arrived = age.is_some_and(|age| age >= pending);
+            if arrived {
+                global[load].arrives = Arrives::At(here.clone());
+            }
+            !arrived
         });
     }
 
     /// Whether all lanes of each warp that is here are: what instructions of whole warps need.
     fn whole_warps(&self) -> bool {
         let active = self.facts.active.list();
-        let whole = |warp: &[bool]| warp.len() == 32 && warp.iter().all(|&a| a == warp[0]);
+        let whole = |warp: &[bool]| {
+            let same = warp.iter().all(|&a| a == warp[0]);
+            same && (warp.len() == 32 || !warp[0])
+        };
         self.undecided == 0 && !self.left && active.chunks(32).all(whole)
     }
 
@@ -726,6 +807,11 @@ impl Machine<'_> {
                     register: crate::print::register(reg),
                 });
             }
+        }
+        if let Some(what) = of_whole_warps(&s.inst)
+            && (s.guard.is_some() || !self.whole_warps())
+        {
+            return Err(ProofError::PartialWarp { what });
         }
         match &s.inst {
             Inst::Barrier | Inst::WarpBarrier if s.guard.is_some() => Err(ProofError::Divergent {
@@ -754,33 +840,27 @@ impl Machine<'_> {
                 }
                 Ok(())
             }
-            Inst::Shuffle { .. } if s.guard.is_some() || !self.whole_warps() => {
-                Err(ProofError::Divergent {
-                    what: "a shuffle".to_owned(),
-                })
-            }
             Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll if self.divergent > 0 => {
                 Err(ProofError::Divergent {
                     what: "a group of asynchronous copies".to_owned(),
                 })
             }
             Inst::CommitGroup => {
+                self.commit_loads();
                 self.events.push(Event::Commit);
                 Ok(())
             }
             Inst::WaitGroup { pending } => {
+                self.wait_for_loads(*pending);
                 self.events.push(Event::Wait(*pending));
                 Ok(())
             }
             Inst::WaitAll => {
+                self.commit_loads();
+                self.wait_for_loads(0);
                 self.events.push(Event::Commit);
                 self.events.push(Event::Wait(0));
                 Ok(())
-            }
-            Inst::StoreMatrix { .. } if s.guard.is_some() || !self.whole_warps() => {
-                Err(ProofError::Divergent {
-                    what: "stmatrix".to_owned(),
-                })
             }
             Inst::Load { .. }
             | Inst::Store { .. }
@@ -794,7 +874,7 @@ impl Machine<'_> {
                 if s.guard.is_some() {
                     // Some threads keep what they had.
                     for to in inst.results() {
-                        self.registers.insert(to, Val::Data(false));
+                        self.registers.insert(to, Val::Data(None));
                     }
                 }
                 Ok(())

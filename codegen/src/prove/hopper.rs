@@ -12,9 +12,10 @@ use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::offsets::Offsets;
 use super::value::Lin;
+use crate::index::code::Ty;
 use crate::ir::{
-    Address, Arrangement, DESCRIPTOR_BITS, Extent, Handover, Hopper, Matrix, Place, Side, StageUse,
-    Statement,
+    Address, Arrangement, DESCRIPTOR_BITS, Extent, Handover, Hopper, Matrix, Place, Reg, Role,
+    Side, StageUse, Statement,
 };
 
 /// Something done to a ring, by some threads.
@@ -120,7 +121,7 @@ impl Machine<'_> {
         let threads = self.threads_of(s)?;
         let what = match inst {
             Hopper::ParamAddress { to, .. } => {
-                self.registers.insert(*to, Val::Data(true));
+                self.registers.insert(*to, Val::Data(None));
                 return Ok(());
             }
             // They change nothing but times: `dependents` holds the places of those that order grids.
@@ -163,10 +164,10 @@ impl Machine<'_> {
                         "an arrival at a block whose rank is not a number",
                     )
                 })?;
-                self.registers.insert(*remote, Val::Data(false));
+                self.registers.insert(*remote, Val::Data(None));
                 What::Arrive(used, Some(rank))
             }
-            Hopper::ClusterBarrier if self.divergent > 0 || s.guard.is_some() => {
+            Hopper::ClusterBarrier if self.divergent > 0 || self.left || s.guard.is_some() => {
                 return Err(ProofError::Divergent {
                     what: "a barrier of the cluster".to_owned(),
                 });
@@ -194,7 +195,7 @@ impl Machine<'_> {
                 };
                 let used = self.barrier(*at, *stage, (*side, ahead))?;
                 self.parity(*parity, used, (*side, ahead))?;
-                self.registers.insert(*done, Val::Data(false));
+                self.registers.insert(*done, Val::Data(None));
                 What::Wait(used, *side)
             }
             Hopper::TensorCopy { .. } => {
@@ -235,14 +236,14 @@ impl Machine<'_> {
                         .push(Event::Piped(Rc::new(Piped { what, threads })));
                 }
                 for &to in d {
-                    self.registers.insert(to, Val::Data(false));
+                    self.registers.insert(to, Val::Data(None));
                 }
                 return Ok(());
             }
             Hopper::Fetch { at, to, stage } => {
                 let (used, region) = self.fetched(s, (*at, to.len()), *stage, threads)?;
                 for &to in to {
-                    self.registers.insert(to, Val::Data(false));
+                    self.registers.insert(to, Val::Data(None));
                 }
                 What::Fetch(used, region)
             }
@@ -453,6 +454,12 @@ impl Machine<'_> {
         }
     }
 
+    /// A coordinate of a copy by TMA, which reads it as a signed number.
+    pub(super) fn coordinate(&mut self, register: Reg) -> Lin {
+        let x = self.integer(register);
+        self.read(&x, Ty::S32)
+    }
+
     /// Which mbarrier of which ring is made.
     fn made(&mut self, at: Address) -> Result<(usize, i64), ProofError> {
         let staged = self.staged(at, None)?;
@@ -543,6 +550,11 @@ impl Machine<'_> {
         let refuse = |reason: &str| ProofError::Undecided {
             what: format!("copy of {} to {name}: {reason}", map.name),
         };
+        if self.entry.buffers[map.buffer].role == Role::Output {
+            return Err(refuse(
+                "an output, which may be stored to while it is copied",
+            ));
+        }
         if from.len() != coordinates.len()
             || from.len() != self.entry.buffers[map.buffer].extents.len()
         {
@@ -550,7 +562,7 @@ impl Machine<'_> {
         }
         let facts = self.facts.clone();
         for (register, &meant) in coordinates.iter().rev().zip(from) {
-            let difference = self.integer(*register).sub(&self.evaluate(meant));
+            let difference = self.coordinate(*register).sub(&self.evaluate(meant));
             if !self.symbols.is_zero(&difference, &facts) {
                 return Err(ProofError::Address {
                     access: format!("copy of {}", map.name),

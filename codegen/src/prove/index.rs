@@ -2,7 +2,7 @@
 
 use super::execute::{Machine, Val};
 use super::value::Lin;
-use crate::index::code::Operand;
+use crate::index::code::{Operand, Ty};
 use crate::index::{Expr, Node as Index};
 use crate::ir::{Class, Reg, class_of};
 
@@ -99,7 +99,10 @@ impl Machine<'_> {
         if let Some(Val::Int(x)) = self.registers.get(&reg) {
             return *x;
         }
-        let x = self.unknown();
+        let x = match reg.class {
+            Class::B32 => self.any(Ty::U32),
+            _ => self.unknown(),
+        };
         if reg.class != Class::Pred {
             self.registers.insert(reg, Val::Int(x));
         }
@@ -108,8 +111,7 @@ impl Machine<'_> {
 
     /// Any value.
     pub(super) fn unknown(&mut self) -> Lin {
-        let most = i128::from(i64::MAX);
-        Lin::symbol(self.symbols.free(-most, most, true))
+        self.any(Ty::S64)
     }
 
     /// Forgets what index expressions were, before registers change.

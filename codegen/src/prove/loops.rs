@@ -7,7 +7,7 @@ use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
 use super::symbols::Definition;
 use super::value::Lin;
-use crate::index::code::{Op, Operand};
+use crate::index::code::{Op, Operand, Ty};
 use crate::ir::{Cmp, Counts, Inst, Loop, LoopEnd, Node, Reg, Src, Type, class_of};
 use crate::quick::{QuickMap, QuickSet};
 
@@ -44,7 +44,17 @@ impl Machine<'_> {
                 register: crate::print::register(l.counter),
             });
         }
+        let refuse = |reason: &'static str| {
+            Err(ProofError::Loop {
+                name: l.name.clone(),
+                reason,
+            })
+        };
+        if !(1..=i64::from(u32::MAX)).contains(&l.step) {
+            return refuse("its step is not from 1 to 2^32 - 1: it would not end");
+        }
         let start = self.source(l.start);
+        let start = self.read(&start, Ty::U32);
         self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
         let mut assigned = Assignments::default();
@@ -54,7 +64,7 @@ impl Machine<'_> {
             vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];
         let mut period = 1;
         for (&reg, count) in &assigned {
-            let Some(only) = count.only.filter(|_| reg != l.counter) else {
+            let Some(only) = count.only else {
                 continue;
             };
             let Some(Val::Int(first)) = self.registers.get(&reg).cloned() else {
@@ -68,11 +78,11 @@ impl Machine<'_> {
             }
         }
         // Turns before this one: as many as the counter has room for.
-        let room = (l.most / (l.step.max(1) * period)).into();
-        let turn = self.symbols.free(0, room, false);
+        let room = (l.most.max(0) / (l.step * period)).into();
+        let (turn, zero) = (self.symbols.free(0, room, false), Lin::constant(0));
         let trips = self
             .symbols
-            .free(0, i128::from(l.most / l.step.max(1)) + 1, false);
+            .free(0, i128::from(l.most.max(0) / l.step) + 1, false);
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
@@ -93,10 +103,29 @@ impl Machine<'_> {
             self.learn(&begins);
             let counter = self.integer(l.counter);
             let room = Lin::constant(l.most).sub(&counter);
+            if i == 0 {
+                // So it is in the first iteration, and in each that follows one in which it is.
+                let first = self.symbols.replace_in(&begins, turn, &zero, self.threads);
+                let mut facts = first.map_or(facts.clone(), |first| facts.with(&first));
+                for trips in start.symbols() {
+                    if let Some(ended) = self.ended.get(&trips) {
+                        facts = facts.with(ended);
+                    }
+                }
+                let room = Lin::constant(l.most).sub(&start);
+                if !self.symbols.at_least_zero(&room, &facts) {
+                    return refuse("its counter may begin beyond its bound");
+                }
+            }
             self.learn(&Rc::new(Formula::ge(room)));
             self.nodes(&l.body)?;
             // The counter as it is after this turn.
             let counter = self.integer(l.counter).plus(l.step);
+            if self.read(&counter, Ty::U32) != counter {
+                return refuse(
+                    "its counter may pass 2^32 - 1 with its step, and begin again at 0: bound its limit",
+                );
+            }
             self.registers.insert(l.counter, Val::Int(counter));
             let again = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
@@ -113,9 +142,7 @@ impl Machine<'_> {
             let counter = self.integer(l.counter);
             let room = Lin::constant(l.most).sub(&counter);
             if !self.symbols.at_least_zero(&room, &facts) {
-                return Err(ProofError::Undecided {
-                    what: format!("loop {}: its counter may go beyond {}", l.name, l.most),
-                });
+                return refuse("its counter may go beyond its bound, so that it may not end");
             }
             let threads = self.threads;
             turns.push(Turn {
@@ -135,10 +162,10 @@ impl Machine<'_> {
         let mut count = None;
         if let (LoopEnd::Below { limit, .. }, 1, Src::Int(0)) = (l.end, period, l.start)
             && !is_left(&l.body)
-            && !assigned.contains_key(&l.counter)
             && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))
         {
             let covers = self.source(limit);
+            let covers = self.read(&covers, Ty::U32);
             let tile = l.step;
             let counted = self.tiles_counted(&covers).filter(|_| tile == 1);
             let walks = [(covers, tile)].into_iter().chain(counted);
@@ -156,6 +183,17 @@ impl Machine<'_> {
             period: turns,
         })));
         let all = Lin::symbol(trips);
+        if let (LoopEnd::Below { limit, .. }, 1) = (l.end, period)
+            && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))
+        {
+            // The last iteration that was completed began below the limit, if one was.
+            let limit = self.source(limit);
+            let limit = self.read(&limit, Ty::U32);
+            let last = start.add(&all.plus(-1).scale(l.step));
+            let (below, none) = (limit.sub(&last).plus(-1), all.scale(-1));
+            let [below, none] = [below, none].map(|x| Rc::new(Formula::ge(x)));
+            self.ended.insert(trips, Formula::or(&below, &none));
+        }
         let parity = if period == 1 { 0 } else { -1 };
         // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
         let left = std::mem::replace(&mut self.at_leave, outer_leave).unwrap_or_default();
@@ -207,7 +245,7 @@ impl Machine<'_> {
             // What has had no value before the loop has none at its top.
             let before = !matches!(self.registers.get(reg), None | Some(Val::Where(..)));
             if before || left.is_some_and(|left| left.contains(reg)) {
-                self.registers.insert(*reg, Val::Data(false));
+                self.registers.insert(*reg, Val::Data(None));
                 self.stale.insert(*reg, Rc::new(Formula::True));
             } else {
                 self.registers.remove(reg);

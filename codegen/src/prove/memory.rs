@@ -5,11 +5,12 @@ use std::rc::Rc;
 use layout_core::banks::{Access as Op, Matrices};
 
 use super::ProofError;
-use super::execute::{Dealt, Event, Machine, Val};
+use super::execute::{Arrives, Dealt, Event, Machine, Val};
 use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::solve::Facts;
 use super::value::{Lin, Sym};
+use crate::index::code::Ty;
 use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
 
 /// What an access does to shared memory.
@@ -88,6 +89,8 @@ pub(super) struct GlobalAccess {
     pub(super) turns: Vec<Sym>,
     /// How many accesses are before it.
     pub(super) position: usize,
+    /// Of a read, when it is done.
+    pub(super) arrives: Arrives,
 }
 
 /// An access as the instruction says it.
@@ -135,7 +138,7 @@ impl Machine<'_> {
             Inst::Load { at, ty, to, .. } => {
                 self.access(&simple(at, ty, to.len(), Kind::Read))?;
                 for &r in to {
-                    self.registers.insert(r, Val::Data(false));
+                    self.registers.insert(r, Val::Data(None));
                 }
             }
             Inst::Store { at, ty, from } => {
@@ -155,7 +158,7 @@ impl Machine<'_> {
                     size: None,
                 })?;
                 for &r in to {
-                    self.registers.insert(r, Val::Data(false));
+                    self.registers.insert(r, Val::Data(None));
                 }
             }
             Inst::StoreMatrix { at, from, trans } => {
@@ -184,7 +187,10 @@ impl Machine<'_> {
                     8 => Op::CpAsync8,
                     _ => Op::CpAsync16,
                 };
-                let size = size.map(|r| self.integer(r));
+                let size = size.map(|r| {
+                    let size = self.integer(r);
+                    self.read(&size, Ty::U32)
+                });
                 self.access(&Touch {
                     statement: s,
                     at: *from,
@@ -456,13 +462,24 @@ impl Machine<'_> {
                 }
             }
         }
-        if t.kind != Kind::Read {
+        let store = t.kind != Kind::Read;
+        if store {
+            if info.role == Role::Input {
+                return Err(ProofError::Input {
+                    access: name,
+                    input: info.name,
+                });
+            }
             self.note_deals();
+        }
+        let asynchronous = matches!(t.statement.inst, Inst::CopyAsync { .. });
+        if asynchronous {
+            self.loading.push((self.global.len(), None));
         }
         self.global.push(GlobalAccess {
             name,
             buffer,
-            store: t.kind != Kind::Read,
+            store,
             coordinates,
             width,
             facts: facts.clone(),
@@ -473,6 +490,11 @@ impl Machine<'_> {
             bytes: t.bytes,
             turns: self.turns.clone(),
             position: self.global.len(),
+            arrives: if asynchronous {
+                Arrives::Later
+            } else {
+                Arrives::Now
+            },
         });
         self.addresses += 1;
         Ok(())

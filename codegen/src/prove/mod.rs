@@ -31,6 +31,7 @@ mod formula;
 mod hopper;
 mod index;
 mod loops;
+mod meaning;
 mod memory;
 #[cfg(test)]
 mod mutants;
@@ -39,6 +40,8 @@ mod offsets;
 mod order;
 mod quotient;
 mod ring;
+#[cfg(test)]
+mod rules;
 mod scoped;
 mod shared;
 mod solve;
@@ -101,12 +104,12 @@ pub struct KernelProof {
 /// What a proof took, in numbers that do not depend on the machine.
 ///
 /// ```
+/// use layout_codegen::Arch;
 /// use layout_codegen::ir::Kernel;
-/// use layout_codegen::prove::prove;
 ///
 /// let mut k = Kernel::new("waits", 64);
 /// k.barrier();
-/// assert_eq!(prove(&k.finish())?.effort.cases, 0); // nothing to decide
+/// assert_eq!(k.build(Arch(80))?.proof.effort.cases, 0); // nothing to decide
 /// # Ok::<(), layout_codegen::prove::ProofError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -124,6 +127,7 @@ pub struct Effort {
 /// The first statement that does not hold or cannot be decided, with the access, the threads and what is missing.
 ///
 /// ```
+/// use layout_codegen::Arch;
 /// use layout_codegen::ir::{Axis, Element, Kernel};
 /// use layout_codegen::prove::prove;
 /// use layout_core::Layout;
@@ -136,8 +140,8 @@ pub struct Effort {
 /// let x = x.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
 /// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &threads, thread)?;
 /// k.copy(&x, &y)?;
-/// let proof = prove(&k.finish())?;
-/// assert_eq!(proof.covered, ["y"]);
+/// let built = k.build(Arch(80))?;
+/// assert_eq!(prove(built.entry())?.covered, ["y"]); // as when it was built
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
@@ -171,12 +175,16 @@ pub fn prove(entry: &Entry) -> Result<KernelProof, ProofError> {
 /// let take = tile.partition(&mut k, &ones, thread)?;
 /// let y = y.tile(&mut k, &[512], &[block])?.partition(&mut k, &ones, thread)?;
 /// k.copy(&take, &y)?;
-/// let kernel = k.finish();
+/// let built = k.build(layout_codegen::Arch(80))?;
+/// let kernel = built.entry();
 /// let wavefronts = |proof: &layout_codegen::prove::KernelProof| proof.shared[0].wavefronts;
-/// assert_eq!((wavefronts(&prove(&kernel)?), wavefronts(&prove_on(&kernel, &AMD_GCN)?)), (4, 4));
+/// assert_eq!((wavefronts(&prove(kernel)?), wavefronts(&prove_on(kernel, &AMD_GCN)?)), (4, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofError> {
+    if let Some(what) = &entry.mistake {
+        return Err(ProofError::Malformed { what: what.clone() });
+    }
     numbers::forget_all();
     let mut trace = execute::execute(entry)?;
     accumulators::settled(entry)?;

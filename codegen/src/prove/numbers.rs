@@ -116,8 +116,8 @@ struct Kept {
     /// How many threads each set has.
     counts: Vec<usize>,
     terms: Lists<Term>,
-    /// Of each list of terms, n where 2ⁿ divides every coefficient, and the products of symbols in it, as bits; several may share one.
-    term_shapes: Vec<(u32, u128)>,
+    /// Of each list of terms, n where 2ⁿ divides every coefficient, and the products of symbols in it, as bits; several may share one; and the largest coefficient.
+    term_shapes: Vec<(u32, u128, u64)>,
     chosen: Lists<usize>,
     sums: QuickMap<(u32, u32), u32>,
     products: QuickMap<(u32, i64), u32>,
@@ -154,7 +154,7 @@ impl Kept {
             masks: Lists::new(),
             counts: vec![0],
             terms: Lists::new(),
-            term_shapes: vec![(62, 0)],
+            term_shapes: vec![(62, 0, 0)],
             chosen: Lists::new(),
             sums: QuickMap::default(),
             products: QuickMap::default(),
@@ -336,6 +336,23 @@ impl Num {
         Self::each((0..count).map(|t| f(a.at(t), b.at(t))).collect())
     }
 
+    /// As [`map`](Self::map), if there is a result for each.
+    pub(super) fn map_some(self, f: impl Fn(i64) -> Option<i64>) -> Option<Self> {
+        self.zip_some(self, |a, _| f(a))
+    }
+
+    /// As [`zip`](Self::zip), if there is a result for each.
+    pub(super) fn zip_some(self, other: Self, f: impl Fn(i64, i64) -> Option<i64>) -> Option<Self> {
+        let all = std::cell::Cell::new(true);
+        let result = self.zip(other, |a, b| {
+            f(a, b).unwrap_or_else(|| {
+                all.set(false);
+                0
+            })
+        });
+        all.get().then_some(result)
+    }
+
     /// The low bits of each number.
     pub(super) fn low(self, bits: u32) -> Self {
         let mask = (1i64 << bits) - 1;
@@ -402,6 +419,12 @@ impl Num {
         let values = self.values();
         let all = || (0..values.pattern.len()).map(|t| values.at(t));
         (all().min().unwrap_or(self.k), all().max().unwrap_or(self.k))
+    }
+
+    /// The largest, whatever its sign.
+    pub(super) fn magnitude(self) -> u64 {
+        let (least, most) = self.range();
+        least.unsigned_abs().max(most.unsigned_abs())
     }
 
     /// The least and the greatest number of the threads of `mask`; `None` if the mask is empty.
@@ -614,7 +637,8 @@ impl Terms {
             let zeros = list.iter().map(|(_, c)| c.zeros()).min();
             let bit = |m: &Mono| 1u128 << (Quick::default().hash_one(m) % 128);
             let products = list.iter().fold(0, |all, (m, _)| all | bit(m));
-            let shape = (zeros.unwrap_or(62).min(62), products);
+            let most = list.iter().map(|(_, c)| c.magnitude()).max();
+            let shape = (zeros.unwrap_or(62).min(62), products, most.unwrap_or(0));
             kept(|kept| kept.term_shapes.push(shape));
         }
         Self(number)
@@ -636,6 +660,11 @@ impl Terms {
     /// The products of symbols in it, as bits. Several may share a bit, so that lists without a bit in common have no product in common.
     pub(super) fn products(self) -> u128 {
         kept(|kept| kept.term_shapes[self.0 as usize].1)
+    }
+
+    /// The largest coefficient, whatever its sign.
+    pub(super) fn magnitude(self) -> u64 {
+        kept(|kept| kept.term_shapes[self.0 as usize].2)
     }
 
     /// The sum of these and `sign` times the others.

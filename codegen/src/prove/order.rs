@@ -23,6 +23,7 @@ use super::ProofError;
 use super::execute::{Event, Trace, Turns};
 use super::formula::Formula;
 use super::memory::Access;
+use super::symbols::Symbols;
 use super::value::{Lin, Sym};
 use crate::quick::{Quick, QuickMap};
 use decisions::Decisions;
@@ -59,7 +60,8 @@ enum Gone {
     Kernel,
 }
 
-struct Walk {
+struct Walk<'t> {
+    symbols: &'t Symbols,
     histories: Rc<Histories>,
     /// The states of shared memory so far: a unit of each class.
     memories: Vec<Vec<Unit>>,
@@ -74,7 +76,7 @@ struct Walk {
 /// Follows every path; returns how many states were visited.
 pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
     let Some((Event::Roles(roles), before)) = trace.events.split_last() else {
-        return in_order(&trace.events, trace.threads);
+        return in_order(&trace.events, trace);
     };
     // Roles share stages of rings and nothing else, so that each is a kernel of its own.
     let mut states = 0;
@@ -83,7 +85,7 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
             shared_by_roles(events, others)?;
         }
         let all: Vec<Event> = before.iter().chain(events).cloned().collect();
-        states += in_order(&all, trace.threads)?;
+        states += in_order(&all, trace)?;
     }
     Ok(states)
 }
@@ -130,11 +132,12 @@ fn accesses(events: &[Event], all: &mut Vec<Rc<Access>>) {
 }
 
 /// The accesses of threads that do not part.
-fn in_order(events: &[Event], threads: usize) -> Result<usize, ProofError> {
+fn in_order(events: &[Event], trace: &Trace) -> Result<usize, ProofError> {
     let mut versions = Versions::default();
-    let histories = Rc::new(Histories::of(events, threads, &mut versions));
+    let histories = Rc::new(Histories::of(events, trace.threads, &mut versions));
     let units = vec![Unit::EMPTY; histories.bytes.len()];
     let mut walk = Walk {
+        symbols: &trace.symbols,
         histories,
         memories: Vec::new(),
         known: QuickMap::default(),
@@ -152,7 +155,7 @@ fn in_order(events: &[Event], threads: usize) -> Result<usize, ProofError> {
     Ok(walk.visited)
 }
 
-impl Walk {
+impl Walk<'_> {
     fn events(
         &mut self,
         events: &[Event],
@@ -239,12 +242,12 @@ impl Walk {
         let constants = values.iter().map(|x| x.k.range());
         let most = constants.fold(0, |most, (lo, hi)| most.max(lo.saturating_neg()).max(hi));
         // In a loop inside of another, what was known of its last time is not of this one.
-        start.decisions.forget(l.turn);
-        start.decisions.forget(l.trips);
-        start.decisions.zero.push(l.turn);
+        let symbols = self.symbols;
+        start.decisions.forget(l.trips, symbols);
+        start.decisions.begin(l.turn, &values, symbols);
         let renewal = Renewal::of(l, &self.histories, &self.versions);
         start.memory = self.with_versions(start.memory, |all, buffer, v| {
-            all.entered(buffer, v, l, &renewal)
+            all.entered(buffer, v, (l, symbols), &renewal)
         });
         if let Some(states) = self.idle(l, &start, &renewal)? {
             return Ok(states);
@@ -272,7 +275,7 @@ impl Walk {
                 for s in now {
                     let none = first.then(|| s.decisions.with(&turn.begins.not()));
                     for decisions in none.into_iter().flatten() {
-                        left.push((no_turn(l, &s, decisions), Way::Before));
+                        left.push((no_turn((l, symbols), &s, decisions), Way::Before));
                     }
                     for decisions in s.decisions.with(&turn.begins) {
                         begun.push(State {
@@ -292,7 +295,7 @@ impl Walk {
                                     decisions,
                                     ..s.clone()
                                 };
-                                left.push((behind(l, state), Way::End));
+                                left.push((behind((l, symbols), state), Way::End));
                             }
                             for decisions in s.decisions.with(&turn.again) {
                                 now.push(State {
@@ -306,7 +309,7 @@ impl Walk {
                                 gone: Gone::No,
                                 ..s
                             };
-                            left.push((behind(l, state), Way::Midst));
+                            left.push((behind((l, symbols), state), Way::Midst));
                         }
                         Gone::Kernel => left.push((s, Way::Midst)),
                     }
@@ -314,10 +317,10 @@ impl Walk {
                 dedup(&mut now);
             }
             for mut s in now {
-                s.decisions.turn(l.turn, &values, most);
+                s.decisions.turn(l.turn, &values, most, symbols);
                 s.memory = *next.entry(s.memory).or_insert_with(|| {
                     self.with_versions(s.memory, |all, buffer, v| {
-                        all.renewed(buffer, v, l, &renewal)
+                        all.renewed(buffer, v, (l, symbols), &renewal)
                     })
                 });
                 open.push(s);
@@ -327,9 +330,9 @@ impl Walk {
         let mut states = Vec::new();
         for (mut s, way) in left {
             let before = s.memory;
-            s.memory = *after
-                .entry((before, way))
-                .or_insert_with(|| self.with_versions(before, |all, _, v| all.left(v, l, way)));
+            s.memory = *after.entry((before, way)).or_insert_with(|| {
+                self.with_versions(before, |all, _, v| all.left(v, (l, symbols), way))
+            });
             states.push(s);
         }
         dedup(&mut states);
@@ -344,6 +347,7 @@ impl Walk {
         start: &State,
         renewal: &Renewal,
     ) -> Result<Option<Vec<State>>, ProofError> {
+        let symbols = self.symbols;
         let idle = |e: &Event| e.is_simple() && !matches!(e, Event::Access(_));
         if !l.period.iter().all(|turn| turn.events.iter().all(idle)) {
             return Ok(None);
@@ -352,7 +356,8 @@ impl Walk {
         for turn in &l.period {
             memory = self.run(&turn.events, memory, &start.decisions.zero)?;
         }
-        let mut renewed = |all: &mut Versions, buffer, v| all.renewed(buffer, v, l, renewal);
+        let mut renewed =
+            |all: &mut Versions, buffer, v| all.renewed(buffer, v, (l, symbols), renewal);
         if memory != start.memory || self.with_versions(memory, &mut renewed) != memory {
             return Ok(None);
         }
@@ -360,17 +365,17 @@ impl Walk {
         let none = start.decisions.with(&begins.not());
         let none = none
             .into_iter()
-            .map(|d| (no_turn(l, start, d), Way::Before));
+            .map(|d| (no_turn((l, symbols), start, d), Way::Before));
         let some = start.decisions.with(begins).into_iter().map(|decisions| {
             let state = State {
                 decisions,
                 ..start.clone()
             };
-            (behind(l, state), Way::End)
+            (behind((l, symbols), state), Way::End)
         });
         let left: Vec<(State, Way)> = none.chain(some).collect();
         let left = left.into_iter().map(|(state, way)| {
-            let memory = self.with_versions(memory, |all, _, v| all.left(v, l, way));
+            let memory = self.with_versions(memory, |all, _, v| all.left(v, (l, symbols), way));
             State { memory, ..state }
         });
         Ok(Some(left.collect()))
@@ -546,20 +551,20 @@ fn dedup(states: &mut Vec<State>) {
 }
 
 /// The state behind a loop that has no turn.
-fn no_turn(l: &Turns, before: &State, decisions: Decisions) -> State {
+fn no_turn((l, symbols): (&Turns, &Symbols), before: &State, decisions: Decisions) -> State {
     let mut state = State {
         decisions,
         ..before.clone()
     };
-    state.decisions.forget(l.turn);
+    state.decisions.forget(l.turn, symbols);
     state.decisions.zero.push(l.trips);
     state
 }
 
 /// A state behind a loop.
-fn behind(l: &Turns, mut state: State) -> State {
-    state.decisions.forget(l.turn);
-    state.decisions.forget(l.trips);
+fn behind((l, symbols): (&Turns, &Symbols), mut state: State) -> State {
+    state.decisions.forget(l.turn, symbols);
+    state.decisions.forget(l.trips, symbols);
     state
 }
 

@@ -11,6 +11,7 @@ use std::rc::Rc;
 
 use super::execute::Machine;
 use super::formula::Formula;
+use super::meaning;
 use super::numbers::Num;
 use super::symbols::Definition;
 use super::value::Lin;
@@ -30,33 +31,21 @@ fn divisor(m: u64, bits: u32, most: u128) -> Option<i64> {
 }
 
 impl Machine<'_> {
-    /// The high word of a product, and which product it is of: a shift may follow.
-    pub(super) fn high_product(&mut self, a: &Lin, b: &Lin, ty: Ty) -> Lin {
-        let word = if ty.wide() { 64 } else { 32 };
-        let (x, m) = match (a.as_constant(), b.as_constant()) {
-            (_, Some(m)) => (*a, m),
-            (Some(m), None) => (*b, m),
-            (None, None) => return self.unknown(),
-        };
-        // The bits of the multiplier, of which a word has 32 or 64.
-        let m = if ty.wide() {
-            m as u64
-        } else {
-            u64::from(m as u32)
-        };
-        let Some(x) = self.unsigned(&x).filter(|_| m > 0) else {
-            return self.unknown();
-        };
-        let most = self.symbols.range(&x).1;
-        if most >= 1 << word {
-            return self.unknown();
+    /// The high word of a product by a constant, and which product it is of: a shift may follow.
+    pub(super) fn high_product(&mut self, x: &Lin, m: i64, ty: Ty) -> Lin {
+        let word = meaning::width(ty);
+        // The bits of the multiplier.
+        let m = m as u64 & (u64::MAX >> (64 - word));
+        if m == 0 {
+            return Lin::constant(0);
         }
+        let most = self.symbols.range(x).1.min(ty.range().1);
         if let Some(d) = divisor(m, word, most.max(0) as u128) {
-            return self.divided(&x, d);
+            return self.divided(x, d);
         }
-        let high = self.unknown();
+        let high = self.any(ty);
         if let Some(symbol) = high.single() {
-            self.high_products.insert(symbol, (x, m, word));
+            self.high_products.insert(symbol, (*x, m, word));
         }
         high
     }
@@ -64,7 +53,7 @@ impl Machine<'_> {
     /// A value divided by a constant, any number where it may be negative. Facts say then that the remainder is from 0 to d − 1: the range of a
     /// difference does not.
     pub(super) fn divided(&mut self, x: &Lin, d: i64) -> Lin {
-        if self.unsigned(x).is_none() {
+        if !self.not_negative(x) {
             return self.unknown();
         }
         let quotient = self.symbols.div(x, d);
@@ -91,7 +80,9 @@ impl Machine<'_> {
         let terms = x.terms.list();
         let part = |n: Num| n.map(|n| n / m);
         let of = Lin::of(terms.iter().map(|(mono, c)| (*mono, part(*c))), part(x.k));
-        let of = self.unsigned(&of)?;
+        if !self.not_negative(&of) {
+            return None;
+        }
         let most = self.symbols.range(&of).1;
         let d = divisor(m as u64, by, most.max(0) as u128)?;
         Some(self.divided(&of, d))

@@ -53,6 +53,7 @@ use super::cluster::Alike;
 use super::execute::{Event, Trace, Turns};
 use super::hopper::{Piped, Region, UNIT, Used, What};
 use super::numbers::Mask;
+use super::symbols::Symbols;
 use super::value::{Lin, Sym};
 use crate::ir::{Arrangement, Entry, Extent, Handover, Kernel, Ring, Side};
 use blocks::Arrivals;
@@ -476,7 +477,7 @@ impl Walk<'_> {
             return Ok(());
         };
         let own = of_uses(self.ring);
-        let Some(first) = first_use(&turn.events, &own)? else {
+        let Some(first) = first_use(&turn.events, &own, self.alike.symbols)? else {
             if mentions(&turn.events, self.ring) {
                 return Err("a loop has a use of it that begins outside".to_owned());
             }
@@ -489,9 +490,9 @@ impl Walk<'_> {
         // Each turn of the loop has a run of its own, whose place among those of other roles is that of the fills.
         let apart = turns::takes(&turn.events, self.ring);
         let at = |turn: &Lin| {
-            first
-                .substitute(l.turn, turn)
-                .ok_or("its index is not linear".to_owned())
+            let symbols = self.alike.symbols;
+            let index = symbols.shifted(&first, l.turn, turn);
+            index.ok_or("its index is not linear".to_owned())
         };
         if !apart && self.holding != Holding::Begun && at(&Lin::constant(0))? != self.next {
             return Err("the first use in a loop is not the one after those before it".to_owned());
@@ -750,7 +751,7 @@ fn of_uses(ring: usize) -> impl Fn(&What) -> Option<Lin> {
 }
 
 /// The first index that events count, in the first turn of the loops among them.
-fn first_use(events: &[Event], of: &IndexOf<'_>) -> Result<Option<Lin>, String> {
+fn first_use(events: &[Event], of: &IndexOf<'_>, symbols: &Symbols) -> Result<Option<Lin>, String> {
     for event in events {
         match event {
             Event::Piped(p) => {
@@ -760,8 +761,8 @@ fn first_use(events: &[Event], of: &IndexOf<'_>) -> Result<Option<Lin>, String> 
             }
             Event::Loop(l) => {
                 for turn in &l.period {
-                    if let Some(index) = first_use(&turn.events, of)? {
-                        let first = index.substitute(l.turn, &Lin::constant(0));
+                    if let Some(index) = first_use(&turn.events, of, symbols)? {
+                        let first = symbols.shifted(&index, l.turn, &Lin::constant(0));
                         return first.map(Some).ok_or("its index is not linear".to_owned());
                     }
                 }

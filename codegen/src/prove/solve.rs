@@ -13,6 +13,9 @@ use super::value::{Lin, Sym};
 /// Cases within cases.
 const DEPTH: u32 = 7;
 
+/// How often a fact is taken from a goal at most: products of the coefficients of both are far from 2^63.
+const FEW: i64 = 1 << 20;
+
 /// What is known, for which threads.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {
@@ -218,6 +221,9 @@ impl Symbols {
         let threads = open.list().len();
         let (goal, facts) = &self.normal(goal, facts, threads);
         let facts = &facts[..];
+        if goal.is_far() {
+            return false;
+        }
         // Threads for which a fact is false are out of the question.
         for f in facts {
             match &**f {
@@ -237,7 +243,7 @@ impl Symbols {
         let linear: Vec<Lin> = facts
             .iter()
             .filter_map(|f| match &**f {
-                Formula::Ge(x) => Some(*x),
+                Formula::Ge(x) => Some(*x).filter(|x| !x.is_far()),
                 _ => None,
             })
             .collect();
@@ -342,9 +348,10 @@ impl Symbols {
         };
         let low = |s: &Sym| matches!(self.info(*s).definition, Definition::Low(..));
         let inner = |s: Sym| match &self.info(s).definition {
-            Definition::Low(x, _) | Definition::Shr(x, _) | Definition::Div(x, _) => {
-                x.symbols().filter(by_cases).max()
-            }
+            Definition::Low(x, _)
+            | Definition::Shr(x, _)
+            | Definition::Div(x, _)
+            | Definition::Read(x, _) => x.symbols().filter(by_cases).max(),
             _ => None,
         };
         goal.symbols()
@@ -416,6 +423,7 @@ fn multiples(goal: &Lin, fact: &Lin) -> Vec<i64> {
         if let (Some(c), Some(d)) = (c.one(), d.one())
             && d % c == 0
             && d / c > 1
+            && d / c < FEW
             && !all.contains(&(d / c))
         {
             all.push(d / c);

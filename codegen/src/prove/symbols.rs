@@ -3,8 +3,10 @@
 use std::rc::Rc;
 
 use super::formula::Formula;
+use super::meaning;
 use super::numbers::{Mask, Num, Terms};
 use super::value::{Lin, Mono, Sym};
+use crate::index::code::Ty;
 use crate::quick::QuickMap;
 
 /// How a symbol is defined.
@@ -26,6 +28,48 @@ pub(super) enum Definition {
     Min(Lin, Lin),
     /// Exclusive or.
     Xor(Lin, Lin),
+    /// What a type reads where the bits are those of a value: the number in its range that differs from the value by whole periods of the type.
+    Read(Lin, Ty),
+}
+
+impl Definition {
+    /// The values that it is made of. One of two values is made of its predicate, too.
+    fn values(&self) -> impl Iterator<Item = &Lin> {
+        let [a, b] = match self {
+            Self::Free(_) => [None, None],
+            Self::Low(a, _) | Self::Shr(a, _) | Self::Div(a, _) | Self::Read(a, _) => {
+                [Some(a), None]
+            }
+            Self::Ite(_, a, b) | Self::Max(a, b) | Self::Min(a, b) | Self::Xor(a, b) => {
+                [Some(a), Some(b)]
+            }
+        };
+        a.into_iter().chain(b)
+    }
+
+    /// Whether what it is made of is all as asked.
+    pub(super) fn all(
+        &self,
+        value: impl Fn(&Lin) -> bool,
+        predicate: impl Fn(&Rc<Formula>) -> bool,
+    ) -> bool {
+        let chosen_by = match self {
+            Self::Ite(p, ..) => Some(p),
+            _ => None,
+        };
+        self.values().all(value) && chosen_by.is_none_or(predicate)
+    }
+}
+
+/// How a value changes where a symbol grows by 1.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Change {
+    /// Not at all: neither it nor what defines its symbols is made of that one.
+    None,
+    /// By a number.
+    By(i64),
+    /// In another way: a product, low bits, a quotient, a choice.
+    Other,
 }
 
 /// What is known of a symbol.
@@ -165,19 +209,15 @@ impl Symbols {
     }
 
     fn add(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Sym {
-        let (roots, same) = match &definition {
+        let (mut roots, mut same) = match &definition {
             Definition::Free(number) => (root(*number), true),
-            Definition::Ite(p, a, b) => (
-                self.roots(a) | self.roots(b) | self.roots_of(p),
-                self.same(a) && self.same(b) && self.same_for_all(p),
-            ),
-            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => {
-                (self.roots(a), self.same(a))
-            }
-            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => {
-                (self.roots(a) | self.roots(b), self.same(a) && self.same(b))
-            }
+            Definition::Ite(p, ..) => (self.roots_of(p), self.same_for_all(p)),
+            _ => (0, true),
         };
+        for x in definition.values() {
+            roots |= self.roots(x);
+            same &= self.same(x);
+        }
         self.all.push(Info {
             definition,
             lo,
@@ -542,6 +582,22 @@ impl Symbols {
         }
     }
 
+    /// What a type reads where the bits are those of a value.
+    pub(super) fn read(&mut self, x: &Lin, ty: Ty) -> Lin {
+        let (least, most) = ty.range();
+        let (lo, hi) = self.range(x);
+        if least <= lo && hi <= most {
+            return *x;
+        }
+        if let Some(k) = x.as_number()
+            && ty != Ty::U64
+        {
+            return Lin::number(k.map(|k| meaning::read(k.into(), ty) as i64));
+        }
+        let each = self.differs(x);
+        self.defined(Definition::Read(*x, ty), least, most, each)
+    }
+
     /// A value with a symbol replaced, in the definitions of its other symbols too.
     pub(super) fn replace(&mut self, x: &Lin, sym: Sym, by: &Lin, threads: usize) -> Option<Lin> {
         // A number that is added stays what it is.
@@ -609,6 +665,10 @@ impl Symbols {
                         self.replace(&b, sym, by, threads)?,
                     );
                     self.xor(&a, &b)
+                }
+                Definition::Read(a, ty) => {
+                    let a = self.replace(&a, sym, by, threads)?;
+                    self.read(&a, ty)
                 }
             };
             out = out.substitute(s, &new)?;
@@ -694,16 +754,39 @@ impl Symbols {
         if s < sym || self.info(s).roots & of != of {
             return false;
         }
-        let of = |x: &Lin| x.symbols().any(|t| self.depends(t, sym));
-        match &self.info(s).definition {
-            Definition::Free(_) => false,
-            Definition::Ite(p, a, b) => of(a) || of(b) || self.formula_depends(p, sym),
-            Definition::Low(a, _) | Definition::Shr(a, _) | Definition::Div(a, _) => of(a),
-            Definition::Max(a, b) | Definition::Min(a, b) | Definition::Xor(a, b) => of(a) || of(b),
+        let apart = |x: &Lin| !x.symbols().any(|t| self.depends(t, sym));
+        let definition = &self.info(s).definition;
+        !definition.all(apart, |p| !self.formula_depends(p, sym))
+    }
+
+    /// How a value changes with a symbol.
+    pub(super) fn change(&self, x: &Lin, sym: Sym) -> Change {
+        if x.symbols().any(|s| s != sym && self.depends(s, sym)) {
+            return Change::Other;
+        }
+        let terms = x.terms.list();
+        let mut with = terms.iter().filter(|(m, _)| m.symbols().any(|s| s == sym));
+        match (with.next(), with.next()) {
+            (None, _) => Change::None,
+            (Some((m, c)), None) if m.symbols().eq([sym]) => {
+                c.one().map_or(Change::Other, Change::By)
+            }
+            _ => Change::Other,
         }
     }
 
-    fn formula_depends(&self, f: &Formula, sym: Sym) -> bool {
+    /// A value with a symbol replaced, where no definition of its other symbols is made of that one; none elsewhere.
+    pub(super) fn shifted(&self, x: &Lin, sym: Sym, by: &Lin) -> Option<Lin> {
+        let direct = |s: Sym| s == sym || !self.depends(s, sym);
+        if x.symbols().all(direct) {
+            x.substitute(sym, by)
+        } else {
+            None
+        }
+    }
+
+    /// Whether a statement is of a symbol, or of values that are defined by it.
+    pub(super) fn formula_depends(&self, f: &Formula, sym: Sym) -> bool {
         match f {
             Formula::Ge(x) => x.symbols().any(|t| self.depends(t, sym)),
             Formula::And(a, b) | Formula::Or(a, b) => {

@@ -15,6 +15,9 @@ pub(super) type Sym = u32;
 /// A monomial and its coefficient.
 pub(super) type Term = (Mono, Num);
 
+/// Numbers up to this, and some 2^20 times them, have sums and differences of 64 bits.
+const FAR: u64 = 1 << 41;
+
 /// A product of at most four symbols, sorted; 0 stands for none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Mono(pub(super) [Sym; 4]);
@@ -83,6 +86,16 @@ impl Lin {
         self.as_number().and_then(Num::one)
     }
 
+    /// The largest number in it, whatever its sign.
+    fn magnitude(&self) -> u64 {
+        self.terms.magnitude().max(self.k.magnitude())
+    }
+
+    /// A number in it is so large that a sum of few multiples of such values may wrap around.
+    pub(super) fn is_far(&self) -> bool {
+        self.magnitude() > FAR
+    }
+
     pub(super) fn is_zero(&self) -> bool {
         self.terms.is_empty() && self.k.is_zero()
     }
@@ -120,8 +133,11 @@ impl Lin {
         }
     }
 
-    /// The product; none where it has more than four symbols.
+    /// The product; none where it has more than four symbols, or a number of it may wrap around.
     pub(super) fn mul(&self, other: &Self) -> Option<Self> {
+        if self.magnitude().saturating_mul(other.magnitude()) >= 1 << 61 {
+            return None;
+        }
         let mut sum = other.scale_each(self.k);
         for (m, c) in self.terms.list().iter() {
             sum = sum.add(&Self::of([(*m, c.mul(other.k))], Num::ZERO));

@@ -1,5 +1,6 @@
 //! What a value is where its symbols have values.
 
+use super::formula::Formula;
 use super::symbols::{Definition, Symbols};
 use super::value::{Lin, Sym};
 
@@ -29,7 +30,21 @@ impl Symbols {
             Definition::Max(x, y) => Some(of(x)?.max(of(y)?)),
             Definition::Min(x, y) => Some(of(x)?.min(of(y)?)),
             Definition::Xor(x, y) => Some(of(x)? ^ of(y)?),
-            Definition::Free(_) | Definition::Ite(..) => None,
+            Definition::Read(x, ty) => i64::try_from(super::meaning::read(of(x)?.into(), *ty)).ok(),
+            Definition::Ite(p, x, y) => of(if self.holds_at(p, at)? { x } else { y }),
+            Definition::Free(_) => None,
         }
+    }
+
+    /// Whether a statement holds where these symbols have these values; none if that is not known.
+    pub(super) fn holds_at(&self, f: &Formula, at: &[(Sym, i64)]) -> Option<bool> {
+        Some(match f {
+            Formula::True => true,
+            Formula::False => false,
+            Formula::Ge(x) => self.value(x, at)? >= 0,
+            Formula::And(a, b) => self.holds_at(a, at)? && self.holds_at(b, at)?,
+            Formula::Or(a, b) => self.holds_at(a, at)? || self.holds_at(b, at)?,
+            Formula::Opaque(..) | Formula::Not(..) => return None,
+        })
     }
 }

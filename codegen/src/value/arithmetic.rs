@@ -29,13 +29,13 @@ impl<T: Kind> Value<T> {
     fn operand(self, k: &mut Kernel) -> Src {
         match T::TYPE {
             Type::F16x2 | Type::Bf16x2 => self.register(k).into(),
-            _ => self.src,
+            _ => self.src(k),
         }
     }
 
     /// The same bits in both halves of a pair.
-    fn bits(which: usize) -> Self {
-        Self::new(Src::Int(BF16_ONES[which]))
+    fn ones(which: usize) -> Self {
+        Self::literal(Src::Int(BF16_ONES[which]))
     }
 
     /// a + b; integers modulo 2³².
@@ -54,7 +54,7 @@ impl<T: Kind> Value<T> {
         let other = other.into();
         match T::TYPE {
             // sm_80 has multiply-add of pairs of bfloat16 only; 1·a + b rounds as a + b does.
-            Type::Bf16x2 => self.mul_add(k, Self::bits(0), other),
+            Type::Bf16x2 => self.mul_add(k, Self::ones(0), other),
             _ => self.binary(k, Binary::Add, other),
         }
     }
@@ -74,7 +74,7 @@ impl<T: Kind> Value<T> {
     pub fn sub(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
         let other = other.into();
         match T::TYPE {
-            Type::Bf16x2 => other.mul_add(k, Self::bits(1), self),
+            Type::Bf16x2 => other.mul_add(k, Self::ones(1), self),
             _ => self.binary(k, Binary::Sub, other),
         }
     }
@@ -94,7 +94,7 @@ impl<T: Kind> Value<T> {
     pub fn mul(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
         let other = other.into();
         match T::TYPE {
-            Type::Bf16x2 => self.mul_add(k, other, Self::bits(2)),
+            Type::Bf16x2 => self.mul_add(k, other, Self::ones(2)),
             _ => self.binary(k, Binary::Mul, other),
         }
     }

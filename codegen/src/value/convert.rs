@@ -1,7 +1,41 @@
 //! Conversions, each with its rounding.
 
-use super::{BrainPair, F32, HalfPair, Kind, S32, U32, Value};
+use super::{Bf16x2, BrainPair, F16x2, F32, HalfPair, Kind, S32, U32, Value};
 use crate::ir::{Binary, Class, Inst, Kernel, Rounding, Src, Type};
+
+macro_rules! casts {
+    ($($from:ty: $method:ident -> $to:ident, $doc:literal;)*) => { $(
+        impl Value<$from> {
+            #[doc = $doc]
+            ///
+            /// ```
+            /// use layout_codegen::ir::Kernel;
+            /// use layout_codegen::value::F32;
+            ///
+            /// // x with its sign cleared.
+            /// let mut k = Kernel::new("k", 32);
+            /// let x: F32 = k.argument("x");
+            /// let positive = x.bits(&mut k).and(&mut k, 0x7fff_ffff).as_f32(&mut k);
+            /// # let _ = positive;
+            /// ```
+            #[must_use]
+            pub fn $method(self, k: &mut Kernel) -> $to {
+                self.recast(k)
+            }
+        }
+    )* };
+}
+
+casts! {
+    f32: bits -> U32, "Its bits.";
+    i32: bits -> U32, "Its bits: the same number modulo 2³².";
+    HalfPair: bits -> U32, "The bits of both halves.";
+    BrainPair: bits -> U32, "The bits of both halves.";
+    u32: as_f32 -> F32, "The float that has these bits.";
+    u32: as_s32 -> S32, "The signed integer that has these bits.";
+    u32: as_f16x2 -> F16x2, "The two binary16 that have these bits.";
+    u32: as_bf16x2 -> Bf16x2, "The two bfloat16 that have these bits.";
+}
 
 impl<T: Kind> Value<T> {
     fn converted<To: Kind>(self, k: &mut Kernel) -> Value<To> {
@@ -17,6 +51,7 @@ impl<T: Kind> Value<T> {
     /// The same bits in a register of another class.
     fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
         let from = self.register(k).into();
+        // The assembler sees through the move between classes.
         Value::computed(k, |to| Inst::Move {
             ty: Type::B32,
             to,
@@ -242,7 +277,7 @@ impl Value<BrainPair> {
         let mut upper = |op, b| {
             let to = k.reg(Class::B32);
             k.binary(op, Type::B32, to, word, Src::Int(b));
-            U32::new(to.into()).recast(k)
+            U32::held(k, to).recast(k)
         };
         [upper(Binary::Shl, 16), upper(Binary::And, 0xffff_0000)]
     }

@@ -1,14 +1,17 @@
-//! Typed values: arithmetic on registers, without their names.
+//! Typed values: arithmetic without registers.
 //!
-//! A [`Value`] is what a register or a literal holds, with its type. Values are immutable: a method computes a new one, takes the kernel first and so
-//! chains. The compiler keeps types apart, a wrong conversion is no method, and the first architecture that has an instruction is asked for when the kernel is built
-//! ([`Inst::needs`](crate::ir::Inst::needs)). What changes from turn to turn of a loop is a [`Variable`]; what holds or does not hold is a [`Predicate`].
+//! A [`Value`] has a type and is immutable: a method computes a new one, takes the kernel first and so
+//! chains. The compiler keeps types apart, a wrong conversion is no method, and `build` refuses an architecture that lacks an instruction.
+//! What changes from iteration to iteration of a loop is a [`Variable`]; what holds or does not hold is a [`Predicate`].
 //!
-//! | type | register | arithmetic |
+//! A value belongs to one kernel, and to the loop body, branch or region that computed it. Methods return values and not results, so that a value that is used
+//! elsewhere is recorded as a mistake, which [`Kernel::build`] reports.
+//!
+//! | type | holds | arithmetic |
 //! |---|---|---|
 //! | [`F32`], [`F64`] | one float | IEEE 754, round to nearest even |
 //! | [`F16x2`], [`Bf16x2`] | two 16-bit floats, the first in the low half | on both halves at once |
-//! | [`S32`], [`U32`] | an integer | modulo 2³² |
+//! | [`S32`], [`U32`] | an integer | modulo 2³²; bits, shifts, bytes |
 //!
 //! **NaN.** `add`, `sub`, `mul`, `fma` and the functions give NaN for NaN. `min` and `max` give the other operand, as IEEE 754's `minNum`; `min_nan` and `max_nan` give
 //! NaN, as `torch.max` does. Comparisons with NaN are false, but for `ne`, as in Rust.
@@ -25,6 +28,7 @@
 //! ```
 
 mod arithmetic;
+mod bits;
 mod convert;
 mod functions;
 mod predicate;
@@ -34,7 +38,7 @@ use std::marker::PhantomData;
 
 use crate::index::Expr;
 use crate::index::code::{Ty, type_of};
-use crate::ir::{Class, Element, Inst, Kernel, ParamKind, Reg, Src, Type};
+use crate::ir::{Class, Element, Inst, Kernel, Origin, ParamKind, Reg, Src, Type};
 
 pub use predicate::Predicate;
 pub use variable::Variable;
@@ -44,7 +48,7 @@ pub use variable::Variable;
 /// ```
 /// use layout_codegen::value::{HalfPair, Kind};
 ///
-/// assert_eq!(HalfPair::TYPE.bytes(), 4);
+/// assert_eq!(HalfPair::ELEMENT.bytes(), 2);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum HalfPair {}
@@ -54,7 +58,7 @@ pub enum HalfPair {}
 /// ```
 /// use layout_codegen::value::{BrainPair, Kind};
 ///
-/// assert_eq!(BrainPair::TYPE.bytes(), 4);
+/// assert_eq!(BrainPair::ELEMENT.bytes(), 2);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BrainPair {}
@@ -62,16 +66,16 @@ pub enum BrainPair {}
 /// A type of values: `f32`, `f64`, `i32`, `u32`, [`HalfPair`] or [`BrainPair`].
 ///
 /// ```
-/// use layout_codegen::ir::{Class, Type};
-/// use layout_codegen::value::Kind;
+/// use layout_codegen::ir::Element;
+/// use layout_codegen::value::{HalfPair, Kind};
 ///
-/// assert_eq!((f32::TYPE, i32::CLASS), (Type::F32, Class::B32));
+/// assert_eq!((f32::ELEMENT, HalfPair::ELEMENT), (Element::F32, Element::F16));
 /// ```
+#[expect(
+    private_bounds,
+    reason = "what an instruction calls the type is not the public's"
+)]
 pub trait Kind: Copy + std::fmt::Debug + sealed::Sealed {
-    /// The type that its instructions take.
-    const TYPE: Type;
-    /// The registers that hold it.
-    const CLASS: Class;
     /// What it is in memory, alone or as one of two.
     const ELEMENT: Element;
 }
@@ -90,21 +94,25 @@ pub trait Float: Kind {}
 
 /// Types of values are those of registers, and these are all: the trait is out of reach for others.
 mod sealed {
+    use crate::ir::{Class, Type};
+
     /// A type of this list.
-    ///
-    /// ```compile_fail
-    /// use layout_codegen::value::sealed::Sealed;
-    /// ```
-    pub trait Sealed {}
+    pub(crate) trait Sealed {
+        /// The type that its instructions take.
+        const TYPE: Type;
+        /// The registers that hold it.
+        const CLASS: Class;
+    }
 }
 
 macro_rules! kinds {
     ($($rust:ty, $ty:ident, $class:ident, $element:ident;)*) => { $(
-        impl sealed::Sealed for $rust {}
-
-        impl Kind for $rust {
+        impl sealed::Sealed for $rust {
             const TYPE: Type = Type::$ty;
             const CLASS: Class = Class::$class;
+        }
+
+        impl Kind for $rust {
             const ELEMENT: Element = Element::$element;
         }
     )* };
@@ -124,7 +132,7 @@ impl Float for f64 {}
 impl Float for HalfPair {}
 impl Float for BrainPair {}
 
-/// What a register or a literal holds.
+/// A number that is computed or written down. It never changes.
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
@@ -137,6 +145,8 @@ impl Float for BrainPair {}
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Value<T> {
     src: Src,
+    /// Where it may be used; anywhere for a literal.
+    origin: Option<Origin>,
     kind: PhantomData<T>,
 }
 
@@ -208,7 +218,7 @@ macro_rules! literals {
     ($($rust:ty => $to:expr;)*) => { $(
         impl From<$rust> for Value<$rust> {
             fn from(x: $rust) -> Self {
-                Self::new(($to)(x))
+                Self::literal(($to)(x))
             }
         }
     )* };
@@ -222,94 +232,108 @@ literals! {
 }
 
 impl<T: Kind> Value<T> {
-    pub(crate) fn new(src: Src) -> Self {
+    fn literal(src: Src) -> Self {
         Self {
             src,
+            origin: None,
             kind: PhantomData,
         }
     }
 
-    pub(crate) fn src(self) -> Src {
-        self.src
+    /// What a register of this type's class holds now.
+    pub(crate) fn held(k: &Kernel, register: Reg) -> Self {
+        debug_assert_eq!(register.class, T::CLASS);
+        Self {
+            src: register.into(),
+            origin: Some(k.origin(register)),
+            kind: PhantomData,
+        }
     }
 
-    /// The value that a register holds, if the register is of this type's class.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel};
-    /// use layout_codegen::value::{F32, S32};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let r = k.reg(Class::F32);
-    /// assert!(F32::of(r).is_some() && S32::of(r).is_none());
-    /// ```
-    pub fn of(register: Reg) -> Option<Self> {
-        (register.class == T::CLASS).then(|| Self::new(register.into()))
+    /// The operand of an instruction here; 0, and a mistake on record, if the value may not be used here.
+    pub(crate) fn src(self, k: &mut Kernel) -> Src {
+        match (self.origin, self.src) {
+            (Some(origin), Src::Reg(register)) if !k.admits(origin, register) => match T::TYPE {
+                Type::F32 => 0.0f32.into(),
+                Type::F64 => 0.0f64.into(),
+                _ => Src::Int(0),
+            },
+            _ => self.src,
+        }
     }
 
     /// A register that holds the value; a literal is moved to one.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel};
-    /// use layout_codegen::value::F32;
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// assert_eq!(F32::from(1.0).register(&mut k).class, Class::F32);
-    /// ```
-    pub fn register(self, k: &mut Kernel) -> Reg {
-        if let Src::Reg(register) = self.src {
+    pub(crate) fn register(self, k: &mut Kernel) -> Reg {
+        let src = self.src(k);
+        if let Src::Reg(register) = src {
             return register;
         }
         let to = k.reg(T::CLASS);
-        k.set(moved(T::TYPE), to, self.src);
+        k.set(moved(T::TYPE), to, src);
         to
+    }
+
+    /// The value in a register of its own, which nothing else is set through.
+    pub(crate) fn copied(self, k: &mut Kernel) -> Self {
+        let (to, src) = (k.reg(T::CLASS), self.src(k));
+        k.set(moved(T::TYPE), to, src);
+        Self::held(k, to)
     }
 
     /// What an instruction with one result gives.
     fn computed(k: &mut Kernel, inst: impl FnOnce(Reg) -> Inst) -> Self {
         let to = k.reg(T::CLASS);
         k.push(inst(to));
-        Self::new(to.into())
+        Self::held(k, to)
     }
 }
 
 /// The type by which a value is moved and selected.
-fn moved(ty: Type) -> Type {
+pub(crate) fn moved(ty: Type) -> Type {
     match ty {
         Type::F32 | Type::F64 => ty,
         _ => Type::B32,
     }
 }
 
-impl Value<i32> {
-    /// The value of an index expression, such as a coordinate or a size; modulo 2³².
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_codegen::value::S32;
-    ///
-    /// // 1/n
-    /// let mut k = Kernel::new("k", 32);
-    /// let n = k.size("n", 1000);
-    /// let inverse = S32::index(&mut k, n).to_f32(&mut k).reciprocal(&mut k);
-    /// # let _ = inverse;
-    /// ```
-    pub fn index(k: &mut Kernel, e: Expr) -> Self {
-        if let Some(c) = k.pool.as_const(e) {
-            return Self::new(Src::Int(c));
+macro_rules! of_index {
+    ($($rust:ty, $name:ident;)*) => { $(
+        impl Value<$rust> {
+            /// The value of an index expression, such as a coordinate or a size; modulo 2³².
+            ///
+            /// ```
+            /// use layout_codegen::ir::Kernel;
+            #[doc = concat!("use layout_codegen::value::", stringify!($name), ";")]
+            ///
+            /// // 1/n
+            /// let mut k = Kernel::new("k", 32);
+            /// let n = k.size("n", 1000);
+            #[doc = concat!("let inverse = ", stringify!($name), "::index(&mut k, n).to_f32(&mut k).reciprocal(&mut k);")]
+            /// # let _ = inverse;
+            /// ```
+            pub fn index(k: &mut Kernel, e: Expr) -> Self {
+                if let Some(c) = k.pool.as_const(e) {
+                    return Self::from(c as $rust);
+                }
+                let wide = matches!(type_of(&k.pool, e), Ty::U64 | Ty::S64);
+                let register = k.value(e);
+                if !wide {
+                    return Self::held(k, register);
+                }
+                Self::computed(k, |to| Inst::Convert {
+                    to_ty: Type::U32,
+                    from_ty: Type::U64,
+                    to,
+                    from: register,
+                })
+            }
         }
-        let wide = matches!(type_of(&k.pool, e), Ty::U64 | Ty::S64);
-        let register = k.value(e);
-        if !wide {
-            return Self::new(register.into());
-        }
-        Self::computed(k, |to| Inst::Convert {
-            to_ty: Type::U32,
-            from_ty: Type::U64,
-            to,
-            from: register,
-        })
-    }
+    )* };
+}
+
+of_index! {
+    i32, S32;
+    u32, U32;
 }
 
 impl Kernel {
@@ -326,7 +350,7 @@ impl Kernel {
     /// ```
     pub fn argument<T: Kind + Passed>(&mut self, name: &str) -> Value<T> {
         let register = self.param_scalar(name, T::PASSED);
-        Value::new(register.into())
+        Value::held(self, register)
     }
 }
 

@@ -2,7 +2,8 @@
 
 use super::{Kind, Value, moved};
 use crate::index::Expr;
-use crate::ir::{Class, Cmp, Inst, Kernel, Logic, Pred, Src, Type};
+use crate::index::code::type_of;
+use crate::ir::{Class, Cmp, Inst, Kernel, Logic, Origin, Pred, Reg, Src, Type};
 
 /// A statement about values or coordinates, true or false in each thread.
 ///
@@ -18,12 +19,11 @@ use crate::ir::{Class, Cmp, Inst, Kernel, Logic, Pred, Src, Type};
 /// # let _ = size;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Predicate(Pred);
-
-impl From<Predicate> for Pred {
-    fn from(p: Predicate) -> Self {
-        p.0
-    }
+pub struct Predicate {
+    pred: Pred,
+    origin: Origin,
+    /// All threads of a block agree, which shows where the predicate is made; others may agree as well, which the prover finds.
+    uniform: bool,
 }
 
 macro_rules! comparisons {
@@ -47,10 +47,9 @@ macro_rules! comparisons {
 
 impl<T: Kind> Value<T> {
     fn compared(self, k: &mut Kernel, cmp: Cmp, other: Self) -> Predicate {
-        Predicate(
-            k.compare_value(cmp, T::TYPE, self.src, other.src, None)
-                .into(),
-        )
+        let [a, b] = [self, other].map(|x| x.src(k));
+        let to = k.compare_value(cmp, T::TYPE, a, b, None);
+        Predicate::held(k, to)
     }
 }
 
@@ -84,20 +83,23 @@ ordered! {
 }
 
 impl Predicate {
-    /// What a predicate register holds, if it is one.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel};
-    /// use layout_codegen::value::Predicate;
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let (thread, n) = (k.thread(), k.size("n", 100));
-    /// let inside = Predicate::held_by(k.compare(Cmp::Lt, thread, n));
-    /// assert!(inside.is_some() && Predicate::held_by(k.reg(Class::F32)).is_none());
-    /// ```
-    pub fn held_by(register: impl Into<Pred>) -> Option<Self> {
-        let p = register.into();
-        (p.reg.class == Class::Pred).then_some(Self(p))
+    /// What a predicate register holds.
+    fn held(k: &Kernel, register: Reg) -> Self {
+        Self {
+            pred: register.into(),
+            origin: k.origin(register),
+            uniform: false,
+        }
+    }
+
+    /// The guard of an instruction or a branch here, and whether all threads of a block agree for certain; a mistake on record if the predicate may not be
+    /// used here.
+    pub(crate) fn guard(self, k: &mut Kernel) -> (Pred, bool) {
+        if k.admits(self.origin, self.pred.reg) {
+            return (self.pred, self.uniform);
+        }
+        let yes = k.compare_value(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
+        (yes.into(), true)
     }
 
     /// `a cmp b` of two index expressions, such as a coordinate and a size: what masks are made of. Expressions at a constant distance share
@@ -114,11 +116,37 @@ impl Predicate {
     /// ```
     pub fn of(k: &mut Kernel, a: Expr, cmp: Cmp, b: Expr) -> Self {
         // What is constant stays in the comparison.
-        let difference = k.pool.sub(a, b);
+        let difference = k.sub(a, b);
         let (_, constant) = k.pool.terms(difference);
         let less = k.pool.constant(constant);
         let varies = k.pool.sub(difference, less);
-        Self(k.compare_here(cmp, varies, -constant, None).into())
+        let bound = constant.wrapping_neg();
+        // A bound that the type of what varies does not have decides the comparison.
+        let (least, most) = type_of(&k.pool, varies).range();
+        let to = if (least..=most).contains(&i128::from(bound))
+            || bound < 0 && least == 0 && k.range(varies).1 <= i64::from(i32::MAX)
+        {
+            k.compare_here(cmp, varies, bound, None)
+        } else {
+            let below = i128::from(bound) > most;
+            let holds = match cmp {
+                Cmp::Lt | Cmp::Le => below,
+                Cmp::Gt | Cmp::Ge => !below,
+                Cmp::Eq => false,
+                Cmp::Ne | Cmp::Neu => true,
+            };
+            k.compare_value(
+                Cmp::Eq,
+                Type::S32,
+                Src::Int(0),
+                Src::Int((!holds).into()),
+                None,
+            )
+        };
+        Self {
+            uniform: k.agrees(difference),
+            ..Self::held(k, to)
+        }
     }
 
     /// The opposite.
@@ -135,7 +163,10 @@ impl Predicate {
     #[must_use]
     #[allow(clippy::should_implement_trait)] // It is called by name, as `and` and `or` are.
     pub fn not(self) -> Self {
-        Self(self.0.not())
+        Self {
+            pred: self.pred.not(),
+            ..self
+        }
     }
 
     /// Both hold.
@@ -176,20 +207,24 @@ impl Predicate {
         let [a, b] = [self, other].map(|p| p.plain(k));
         let to = k.reg(Class::Pred);
         k.push(Inst::Logic { op, to, a, b });
-        Self(to.into())
+        Self {
+            uniform: self.uniform && other.uniform,
+            ..Self::held(k, to)
+        }
     }
 
     /// In a register that is not negated.
-    fn plain(self, k: &mut Kernel) -> crate::ir::Reg {
-        if !self.0.negated {
-            return self.0.reg;
+    pub(crate) fn plain(self, k: &mut Kernel) -> Reg {
+        let (pred, _) = self.guard(k);
+        if !pred.negated {
+            return pred.reg;
         }
         let yes = k.compare_value(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
         let to = k.reg(Class::Pred);
         k.push(Inst::Logic {
             op: Logic::Xor,
             to,
-            a: self.0.reg,
+            a: pred.reg,
             b: yes,
         });
         to
@@ -209,9 +244,10 @@ impl Predicate {
     /// ```
     #[must_use]
     pub fn select<T: Kind>(self, k: &mut Kernel, a: Value<T>, b: impl Into<Value<T>>) -> Value<T> {
-        let (a, b) = (a.src(), b.into().src());
-        let (a, b) = if self.0.negated { (b, a) } else { (a, b) };
-        let p = self.0.reg;
+        let (a, b) = (a.src(k), b.into().src(k));
+        let (pred, _) = self.guard(k);
+        let (a, b) = if pred.negated { (b, a) } else { (a, b) };
+        let p = pred.reg;
         Value::computed(k, |to| Inst::Select {
             ty: moved(T::TYPE),
             to,

@@ -1,7 +1,7 @@
-//! What changes: values that loops carry from turn to turn.
+//! What changes: values that loops carry from iteration to iteration.
 
 use super::{Kind, Value, moved};
-use crate::ir::{Kernel, Reg};
+use crate::ir::{Kernel, Origin, Reg, Src};
 use std::marker::PhantomData;
 
 /// A place that holds a value, and another one later.
@@ -14,16 +14,19 @@ use std::marker::PhantomData;
 /// let mut k = Kernel::new("k", 32);
 /// let n = k.size("n", 100);
 /// let sum = k.variable(F32::from(0.0));
-/// let turn = k.open_loop("i", 0, 1, 100);
-/// let more = sum.get(&mut k).add(&mut k, 1.0);
-/// sum.set(&mut k, more);
-/// k.close_loop(&turn, n);
+/// k.for_loop("i", 0, 1, n, |k, _| {
+///     let more = sum.get(k).add(k, 1.0);
+///     sum.set(k, more);
+///     Ok::<(), layout_codegen::view::ViewError>(())
+/// })?;
 /// let all = sum.get(&mut k);
 /// # let _ = all;
+/// # Ok::<(), layout_codegen::view::ViewError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Variable<T> {
     register: Reg,
+    origin: Origin,
     kind: PhantomData<T>,
 }
 
@@ -40,9 +43,11 @@ impl Kernel {
     /// ```
     pub fn variable<T: Kind>(&mut self, value: Value<T>) -> Variable<T> {
         let register = self.reg(T::CLASS);
-        self.set(moved(T::TYPE), register, value.src());
+        let value = value.src(self);
+        self.set(moved(T::TYPE), register, value);
         Variable {
             register,
+            origin: self.origin(register),
             kind: PhantomData,
         }
     }
@@ -62,10 +67,13 @@ impl<T: Kind> Variable<T> {
     /// assert_ne!(x.get(&mut k), one);
     /// ```
     pub fn get(self, k: &mut Kernel) -> Value<T> {
+        if !k.admits(self.origin, self.register) {
+            return Value::literal(Src::Int(0)).copied(k);
+        }
         // The assembler sees through the copy.
         let to = k.reg(T::CLASS);
         k.set(moved(T::TYPE), to, self.register);
-        Value::new(to.into())
+        Value::held(k, to)
     }
 
     /// Lets it hold another value.
@@ -79,6 +87,9 @@ impl<T: Kind> Variable<T> {
     /// x.set(&mut k, 2.0);
     /// ```
     pub fn set(self, k: &mut Kernel, value: impl Into<Value<T>>) {
-        k.set(moved(T::TYPE), self.register, value.into().src());
+        if k.admits(self.origin, self.register) {
+            let value = value.into().src(k);
+            k.set(moved(T::TYPE), self.register, value);
+        }
     }
 }

@@ -22,7 +22,7 @@ use crate::ir::{
 /// let mut k = Kernel::new("k", 32);
 /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
 /// let x = k.input("x", Element::F32, &[rows, cols]);
-/// let (i, j) = (k.pool.constant(3), k.pool.constant(0));
+/// let (i, j) = (k.constant(3), k.constant(0));
 /// // Columns 0 to 31 of rows 48 to 63, as 32 rows of 16.
 /// let tile = x.tile(&mut k, &[16, 32], &[i, j])?.transposed();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -83,7 +83,7 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("scale", 128);
     /// let n = k.size("n", 1 << 30);
-    /// assert_eq!(k.pool.facts(n).hi, 1 << 30);
+    /// assert_eq!(k.range(n), (0, 1 << 30));
     /// ```
     pub fn size(&mut self, name: &str, most: i64) -> Expr {
         self.param_u32(name, most)
@@ -131,6 +131,9 @@ impl Kernel {
             });
         }
         strides.reverse();
+        for &extent in extents {
+            self.of_sizes(&format!("`{}`", name.escape_default()), extent);
+        }
         let extents = extents.iter().map(|&e| Extent::Value(e)).collect();
         let bytes = element.bytes().into();
         let mut view = self.global(name, bytes, extents, strides, role);
@@ -200,8 +203,8 @@ impl Kernel {
     /// let mut k = Kernel::new("k", 128);
     /// let tile = Swizzled::parse("Sw<5,0,5> o (32,32):(32,1)")?;
     /// k.shared("a", Element::F32, &tile)?;
-    /// k.shared("b", Element::F32, &tile)?;
-    /// assert_eq!(k.finish().shared.map(|shared| shared.bytes), Some(8192));
+    /// let twice = k.shared("b", Element::F64, &Swizzled::parse("32768:1")?);
+    /// assert!(twice.is_err()); // 256 KiB more
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -214,6 +217,7 @@ impl Kernel {
         element: Element,
         layout: &Swizzled,
     ) -> Result<View, ViewError> {
+        self.checked_new_name("a shared buffer", name);
         self.staged(name, element, layout, None)
     }
 
@@ -227,6 +231,18 @@ impl Kernel {
         stages: Option<i64>,
     ) -> Result<View, ViewError> {
         let bytes = i64::from(element.bytes());
+        // Before it is counted in bytes: that of a small tile does not overflow.
+        if layout
+            .cosize()
+            .unsigned_abs()
+            .max(layout.offset().unsigned_abs())
+            > SHARED_LIMIT
+        {
+            return Err(ViewError::SharedMemory {
+                bytes: layout.cosize().unsigned_abs().saturating_mul(bytes as u64),
+                limit: SHARED_LIMIT,
+            });
+        }
         let in_bytes = in_bytes(layout, bytes)?;
         // Where no bit of the swizzle reaches, so that an offset is an immediate.
         let align = (1i64 << in_bytes.swizzle().width()).max(128);
@@ -335,7 +351,7 @@ impl Kernel {
     /// let mut k = Kernel::new("k", 128);
     /// let n = k.size("n", 1000);
     /// let block = k.tiles(Axis::X, n, 64)?;
-    /// assert_eq!(k.pool.facts(block).hi, 15); // of 16 tiles
+    /// assert_eq!(k.range(block), (0, 15)); // of 16 tiles
     /// assert!(k.tiles(Axis::X, n, 32).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -345,6 +361,7 @@ impl Kernel {
     /// [`ViewError::GridAxis`] if the axis counts something else, [`ViewError::Extent`] for a tile without elements.
     pub fn tiles(&mut self, axis: Axis, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
         let tile = checked("the grid", tile)?;
+        self.of_sizes("the grid", extent);
         let most = self.pool.facts(extent).hi;
         let count = (most + i128::from(tile) - 1) / i128::from(tile);
         let name = ['x', 'y', 'z'][axis as usize];
@@ -372,8 +389,7 @@ impl Kernel {
     /// let mut k = Kernel::new("k", 128);
     /// let n = k.size("n", 1000);
     /// let steps = k.tiles_in(n, 32)?;
-    /// assert_eq!(k.pool.facts(steps).hi, 32);
-    /// assert_eq!(k.pool.evaluate(steps, &|_| 33), 2);
+    /// assert_eq!(k.range(steps), (0, 32));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -381,9 +397,9 @@ impl Kernel {
     ///
     /// [`ViewError::Extent`] for a tile without elements.
     pub fn tiles_in(&mut self, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
-        let round = self.pool.constant(checked("an extent", tile)? - 1);
-        let end = self.pool.add(extent, round);
-        Ok(self.pool.div(end, tile))
+        let round = self.constant(checked("an extent", tile)? - 1);
+        let end = self.add(extent, round);
+        Ok(self.div(end, tile))
     }
 
     /// [`Kernel::tiles`] from the last tile to the first: where later tiles take longer, as the rows of causal attention do, the long ones begin
@@ -469,7 +485,17 @@ impl View {
         &k.buffer(self.buffer).name
     }
 
+    /// Refuses a view of another kernel.
+    pub(super) fn own(&self, k: &Kernel) -> Result<(), ViewError> {
+        let of = self.base.or_else(|| self.origin.first().copied());
+        match of.and_then(|e| k.elsewhere("a view", e)) {
+            Some(what) => Err(ViewError::OutOfReach { what }),
+            None => Ok(()),
+        }
+    }
+
     fn check_rank(&self, k: &Kernel, given: usize) -> Result<(), ViewError> {
+        self.own(k)?;
         let modes = self.rank();
         if modes == given {
             return Ok(());
@@ -490,13 +516,13 @@ impl View {
     /// let mut k = Kernel::new("k", 32);
     /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
     /// let x = k.input("x", Element::F32, &[rows, cols]);
-    /// let (thread, zero) = (k.thread(), k.pool.constant(0));
+    /// let (thread, zero) = (k.thread(), k.constant(0));
     /// let tile = x.tile(&mut k, &[2, 32], &[zero, zero])?;
     /// // Lane l has elements (0, l) and (1, l) of the tile, which are (l, 0) and (l, 1) of the transposed tile.
     /// let a = tile.partition(&mut k, &Layout::parse("(32,2):(2,1)")?, thread)?;
     /// let b = tile.transposed().partition(&mut k, &Layout::parse("(32,2):(1,32)")?, thread)?;
-    /// assert_eq!(a.coordinates(&mut k, 1)?, [k.pool.constant(1), thread]);
-    /// assert_eq!(b.coordinates(&mut k, 1)?, [thread, k.pool.constant(1)]);
+    /// assert_eq!(a.coordinates(&mut k, 1)?, [k.constant(1), thread]);
+    /// assert_eq!(b.coordinates(&mut k, 1)?, [thread, k.constant(1)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
@@ -559,10 +585,10 @@ impl View {
     ///
     /// // y = x for a tensor of heads x rows x 64, 16 rows of a head a block.
     /// let mut k = Kernel::new("copy", 128);
-    /// let (heads, rows, cols) = (k.size("heads", 1 << 16), k.size("rows", 1 << 20), k.pool.constant(64));
+    /// let (heads, rows, cols) = (k.size("heads", 1 << 16), k.size("rows", 1 << 20), k.constant(64));
     /// let x = k.input("x", Element::F32, &[heads, rows, cols]);
     /// let y = k.output("y", Element::F32, &[heads, rows, cols]);
-    /// let (i, head, none) = (k.tiles(Axis::X, rows, 16)?, k.tiles(Axis::Y, heads, 1)?, k.pool.constant(0));
+    /// let (i, head, none) = (k.tiles(Axis::X, rows, 16)?, k.tiles(Axis::Y, heads, 1)?, k.constant(0));
     /// let (x, y) = (x.slice(&mut k, &[head])?, y.slice(&mut k, &[head])?);
     /// let (thread, shares) = (k.thread(), Layout::parse("((16,8),(4,2)):((64,1),(16,8))")?);
     /// let x = x.tile(&mut k, &[16, 64], &[i, none])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
@@ -576,6 +602,7 @@ impl View {
     ///
     /// [`ViewError::Rank`] if no mode would be left, or for a view that is transposed.
     pub fn slice(&self, k: &mut Kernel, at: &[Expr]) -> Result<Self, ViewError> {
+        self.own(k)?;
         if self.reversed || at.len() >= self.rank() {
             return Err(ViewError::Rank {
                 buffer: self.name(k).to_owned(),
@@ -599,7 +626,7 @@ impl View {
     /// let mut k = Kernel::new("k", 32);
     /// let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
     /// let x = k.input("x", Element::F32, &[rows, cols]);
-    /// let (i, j) = (k.pool.constant(3), k.pool.constant(0));
+    /// let (i, j) = (k.constant(3), k.constant(0));
     /// // Rows 48 to 63, columns 0 to 31.
     /// x.tile(&mut k, &[16, 32], &[i, j])?;
     /// let error = x.tile(&mut k, &[16, 0], &[i, j]).unwrap_err();
@@ -619,7 +646,7 @@ impl View {
         let by: Vec<_> = at
             .iter()
             .zip(shape)
-            .map(|(&at, &n)| k.pool.scale(at, n))
+            .map(|(&at, &n)| k.scale(at, n))
             .collect();
         // What is the same for all values of the tile is computed once.
         let mut tile = self.at(k, &by)?.pinned(k);

@@ -169,6 +169,11 @@ pub enum ViewError {
     },
     /// An operation of the algebra refused.
     Layout(LayoutError),
+    /// A view, a share or a fragment of another kernel, or of a loop or branch that has ended.
+    OutOfReach {
+        /// What is wrong, and what to do instead.
+        what: String,
+    },
 }
 
 impl fmt::Display for ViewError {
@@ -274,6 +279,7 @@ impl fmt::Display for ViewError {
             Self::Pipeline { given, accepted } => {
                 write!(f, "{given} is no pipeline: {accepted}")
             }
+            Self::OutOfReach { what } => f.write_str(what),
             Self::Layout(e) => write!(f, "the view's layouts do not compose: {e}"),
         }
     }

@@ -12,7 +12,7 @@ use super::fragment::along;
 use super::{View, ViewError};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Element, Kernel, Reg};
+use crate::ir::{Cmp, Element, Kernel, Origin, Reg};
 
 /// What one thread has of a tile.
 ///
@@ -48,6 +48,8 @@ pub struct Partition {
     pub(super) shape: Option<Vec<i64>>,
     /// Where several threads have an element: who writes it.
     pub(super) owner: Option<Reg>,
+    /// Where that was computed.
+    pub(super) origin: Origin,
     /// The bits of the element that is read outside of the buffer.
     pub(super) fill: u32,
 }
@@ -114,6 +116,7 @@ impl View {
 
     /// The tile's shape.
     pub(super) fn tile_shape(&self, k: &Kernel) -> Result<&[i64], ViewError> {
+        self.own(k)?;
         self.tile.as_deref().ok_or_else(|| ViewError::NoTile {
             buffer: self.name(k).to_owned(),
         })
@@ -179,6 +182,7 @@ impl View {
             operand: None,
             shape: None,
             owner: None,
+            origin: k.here(),
             fill: 0,
         })
     }
@@ -255,6 +259,7 @@ impl Partition {
     ///
     /// [`ViewError::Vector`] if they are not, or if a vector has not 1, 2, 4, 8 or 16 elements in at most 16 bytes.
     pub fn vectors(&self, k: &Kernel, elements: i64) -> Result<Self, ViewError> {
+        self.view.own(k)?;
         let buffer = k.buffer(self.view.buffer);
         let refuse = |reason| ViewError::Vector {
             buffer: buffer.name.clone(),
@@ -305,6 +310,7 @@ impl Partition {
     ///
     /// [`ViewError::Vector`] for a number that the element type does not have exactly, for integers, and for shares that are not moved by loads.
     pub fn filled(&self, k: &Kernel, value: f32) -> Result<Self, ViewError> {
+        self.view.own(k)?;
         let bits = self.view.element.and_then(|e| bits_of(e, value));
         let Some(fill) = bits.filter(|_| self.by == Instruction::Plain) else {
             return Err(ViewError::Vector {
@@ -331,9 +337,9 @@ impl Partition {
     ///
     /// // y = the sums of rows of 64 elements; a warp has 2 rows at a time.
     /// let mut k = Kernel::new("sums", 32);
-    /// let (rows, cols) = (k.size("rows", 1 << 20), k.pool.constant(64));
+    /// let (rows, cols) = (k.size("rows", 1 << 20), k.constant(64));
     /// let (x, y) = (k.input("x", Element::F32, &[rows, cols]), k.output("y", Element::F32, &[rows]));
-    /// let (i, zero, thread) = (k.tiles(Axis::X, rows, 2)?, k.pool.constant(0), k.thread());
+    /// let (i, zero, thread) = (k.tiles(Axis::X, rows, 2)?, k.constant(0), k.thread());
     /// let shares = Layout::parse("((16,2),4):((8,1),2)")?;
     /// let x = x.tile(&mut k, &[2, 64], &[i, zero])?.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
     /// let y = y.tile(&mut k, &[2], &[i])?;
@@ -397,8 +403,8 @@ impl Partition {
     /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
     /// let tile = x.tile(&mut k, &[128], &[block])?;
     /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(1,32)")?, thread)?;
-    /// let by = k.pool.constant(64);
-    /// assert_eq!(share.coordinates(&mut k, 2)?, [k.pool.add(thread, by)]);
+    /// let by = k.constant(64);
+    /// assert_eq!(share.coordinates(&mut k, 2)?, [k.add(thread, by)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

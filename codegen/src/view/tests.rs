@@ -1,6 +1,6 @@
 //! What the public layer cannot say, said with its parts: the prover refuses it. And layouts that are derived from uses.
 
-use layout_core::{Layout, Operand, TiledCopy, TiledMma, atoms};
+use layout_core::{Layout, Operand, Swizzled, TiledCopy, TiledMma, atoms};
 
 use crate::Arch;
 use crate::ir::{Axis, Class, Element, Kernel, Type};
@@ -18,14 +18,13 @@ fn fill(guarded: bool) -> Result<crate::Proven, ProofError> {
         Layout::parse("(128,1):(1,0)").expect("a layout"),
     );
     let tile = y.tile(&mut k, &[128], &[block]).expect("one mode");
-    let zero = k.reg(Class::F32);
-    k.set(Type::F32, zero, 0.0f32);
     if guarded {
         let share = tile.partition(&mut k, &one, thread).expect("a partition");
-        let (element, registers) = (Element::F32, vec![zero]);
-        let values = super::Values { element, registers };
-        k.store_tile(&share, &values).expect("one value");
+        let zero = k.fragment_of(&share, 0.0).expect("one value");
+        k.store_fragment(&share, &zero).expect("one value");
     } else {
+        let zero = k.reg(Class::F32);
+        k.set(Type::F32, zero, 0.0f32);
         let at = tile.element(&mut k, &[thread]).expect("an address");
         k.store(None, Type::F32, &[zero], at);
     }
@@ -40,6 +39,44 @@ fn a_store_without_its_guard_is_refused() {
         matches!(&error, ProofError::Bounds { mode: 0, .. }),
         "{error:?}"
     );
+}
+
+fn swizzled(text: &str) -> Swizzled {
+    Swizzled::parse(text).expect(text)
+}
+
+#[test]
+fn shared_buffers_do_not_overlap() -> Result<(), ViewError> {
+    let mut k = Kernel::new("k", 32);
+    let layouts = [
+        "(32,32):(33,1)",
+        "Sw<3,4,3> o (8,64):(64,1)",
+        "7:1",
+        "(64,64):(64,1)",
+    ];
+    for (i, text) in layouts.iter().enumerate() {
+        k.shared(&format!("tile{i}"), Element::F16, &swizzled(text))?;
+    }
+    let entry = k.finish();
+    let mut end = 0;
+    for (buffer, text) in entry.buffers.iter().zip(layouts) {
+        let crate::ir::Arrangement::Shared { offset, .. } = buffer.arrangement else {
+            panic!("{} is not in shared memory", buffer.name);
+        };
+        assert!(
+            offset >= end,
+            "{} begins at {offset}, before {end}",
+            buffer.name
+        );
+        let layout = swizzled(text);
+        end = offset
+            + 2 * (0..layout.layout().size())
+                .map(|i| layout.index(i) + 1)
+                .max()
+                .unwrap_or(0);
+    }
+    assert!(entry.shared.is_some_and(|s| s.bytes >= end as u64));
+    Ok(())
 }
 
 /// The layout that is derived for uses of a tile.

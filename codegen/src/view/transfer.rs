@@ -4,9 +4,9 @@ use super::partition::Instruction;
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
-use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Reg, Role, Space, Type};
+use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Origin, Reg, Role, Space, Type};
 
-/// A thread's values of a tile, one element in each register.
+/// A thread's values of a tile, on their way from one share to another. To compute with them, load a [`Fragment`](crate::view::Fragment).
 ///
 /// ```
 /// use layout_codegen::ir::Kernel;
@@ -18,15 +18,69 @@ use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Reg, Role, Space, Ty
 /// let lane = k.lane();
 /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?.vectors(&k, 4)?;
 /// let values = k.load_tile(&share)?; // one load of 8 bytes, taken apart
-/// assert_eq!((values.element, values.registers.len()), (Element::F16, 4));
+/// assert_eq!((values.element(), values.len()), (Element::F16, 4));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Values {
-    /// Their type.
-    pub element: Element,
+    element: Element,
     /// A register for each value.
-    pub registers: Vec<Reg>,
+    registers: Vec<Reg>,
+    origin: Origin,
+}
+
+impl Values {
+    /// Their type.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Element, Kernel};
+    /// use layout_core::{Layout, Swizzled};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let tile = k.shared("tile", Element::S8, &Swizzled::parse("128:1")?)?;
+    /// let lane = k.lane();
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?;
+    /// assert_eq!(k.load_tile(&share)?.element(), Element::S8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn element(&self) -> Element {
+        self.element
+    }
+
+    /// How many a thread has.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Element, Kernel};
+    /// use layout_core::{Layout, Swizzled};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let tile = k.shared("tile", Element::S8, &Swizzled::parse("128:1")?)?;
+    /// let lane = k.lane();
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, lane)?;
+    /// let values = k.load_tile(&share)?;
+    /// assert_eq!((values.len(), values.is_empty()), (4, false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn len(&self) -> usize {
+        self.registers.len()
+    }
+
+    /// It has none: never, as every share has at least one.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Element, Kernel};
+    /// use layout_core::{Layout, Swizzled};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let tile = k.shared("tile", Element::S8, &Swizzled::parse("32:1")?)?;
+    /// let lane = k.lane();
+    /// let share = tile.partition(&mut k, &Layout::parse("(32,1):(1,0)")?, lane)?;
+    /// assert!(!k.load_tile(&share)?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn is_empty(&self) -> bool {
+        self.registers.is_empty()
+    }
 }
 
 impl Kernel {
@@ -56,7 +110,12 @@ impl Kernel {
         self.if_aligned(&[from], |k, whole| {
             k.load_all(from, element, &registers, whole)
         })?;
-        Ok(Values { element, registers })
+        let origin = self.here();
+        Ok(Values {
+            element,
+            registers,
+            origin,
+        })
     }
 
     /// Stores this thread's values of a tile; what is outside the buffer is left out.
@@ -88,6 +147,9 @@ impl Kernel {
     /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the values are not those of the tile.
     pub fn store_tile(&mut self, to: &Partition, values: &Values) -> Result<(), ViewError> {
         let element = self.element_of(to)?;
+        if let Some(what) = self.out_of_reach("values of a tile", values.origin) {
+            return Err(ViewError::OutOfReach { what });
+        }
         if values.element != element {
             return Err(ViewError::Elements {
                 from: format!("values of {}", values.element),
@@ -325,6 +387,13 @@ impl Kernel {
     }
 
     pub(super) fn element_of(&self, share: &Partition) -> Result<Element, ViewError> {
+        share.view.own(self)?;
+        let held = share
+            .owner
+            .and_then(|_| self.out_of_reach("a share of a tile", share.origin));
+        if let Some(what) = held {
+            return Err(ViewError::OutOfReach { what });
+        }
         share.view.element.ok_or_else(|| ViewError::NoTile {
             buffer: share.view.name(self).to_owned(),
         })

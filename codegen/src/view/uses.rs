@@ -352,6 +352,7 @@ impl Kernel {
         shape: [i64; 2],
         uses: &[Use],
     ) -> Result<View, ViewError> {
+        self.checked_new_name("a shared buffer", name);
         self.staged_for(name, element, (shape, uses), None)
     }
 
@@ -365,6 +366,9 @@ impl Kernel {
     ) -> Result<View, ViewError> {
         // A stage may have uses that nobody names; a tile that is to be derived from its uses needs some.
         if uses.is_empty() && stages.is_some() {
+            for extent in shape {
+                checked(format!("`{name}`"), extent)?;
+            }
             let row_major = Layout::flat(&shape, &[shape[1], 1])?;
             return self.staged(name, element, &row_major.into(), stages);
         }

@@ -2,7 +2,7 @@
 
 use layout_codegen::gemm::{MapArgument, MapSource};
 
-use super::arg::{Arg, Buffer, Scalar};
+use super::arg::{Arg, Buffer, Role, Scalar};
 use super::contract::{Param, Runnable, Scalars, Step, StepArg};
 use super::error::{ArgError, RunError};
 
@@ -175,6 +175,20 @@ fn fits(param: &Param, arg: &Arg<'_>) -> Result<(), ArgError> {
     }
     match arg {
         Arg::Buffer(buffer) => {
+            if let Some(kernel) = param.role {
+                let fits = match buffer.role {
+                    Role::Input => kernel == Role::Input,
+                    Role::Output => kernel == Role::Output,
+                    Role::InOut => true,
+                };
+                if !fits {
+                    return Err(ArgError::Role {
+                        name: name(),
+                        kernel,
+                        given: buffer.role,
+                    });
+                }
+            }
             let found = buffer.alignment;
             if !found.is_power_of_two() || found > MAX_ALIGNMENT {
                 return Err(ArgError::Alignment {

@@ -7,7 +7,7 @@ use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
 
-use super::arg::{Arg, Scalar};
+use super::arg::{Arg, Role, Scalar};
 use super::element::BufferType;
 use super::error::RunError;
 
@@ -123,6 +123,9 @@ pub struct Param {
     pub range: Option<(i128, i128)>,
     /// What the address of a buffer must be a multiple of, in bytes.
     pub alignment: u64,
+    /// What the kernel does with a buffer, if that is known: an argument without content is no input, and an input is not written. Each buffer of a run has
+    /// memory of its own, so that none overlaps another.
+    pub role: Option<Role>,
 }
 
 impl Param {
@@ -133,6 +136,7 @@ impl Param {
             ty,
             range: None,
             alignment: 1,
+            role: None,
         }
     }
 
@@ -147,6 +151,15 @@ impl Param {
     pub fn in_range(self, range: RangeInclusive<i128>) -> Self {
         Self {
             range: Some((*range.start(), *range.end())),
+            ..self
+        }
+    }
+
+    /// The same of which it is known what the kernel does with it.
+    #[must_use]
+    pub fn used_as(self, role: Role) -> Self {
+        Self {
+            role: Some(role),
             ..self
         }
     }

@@ -11,6 +11,8 @@ use tilewright_gpu::GpuError;
 #[cfg(feature = "opencl")]
 use tilewright_gpu::opencl::ClDeviceError;
 
+use super::arg::Role;
+
 /// An argument that does not go with the parameters.
 ///
 /// ```
@@ -83,6 +85,15 @@ pub enum ArgError {
         /// What was asked for.
         found: u64,
     },
+    /// A buffer without content that the kernel reads, or an input that it writes.
+    Role {
+        /// The parameter.
+        name: String,
+        /// What the kernel does with the buffer.
+        kernel: Role,
+        /// What it was given as.
+        given: Role,
+    },
     /// An alignment that is not a power of two, or that is larger than 1 MiB.
     Alignment {
         /// The parameter.
@@ -103,6 +114,7 @@ impl ArgError {
             Self::OutOfRange { .. } => "argument_range",
             Self::TooShort { .. } => "buffer_too_short",
             Self::Misaligned { .. } => "buffer_misaligned",
+            Self::Role { .. } => "buffer_role",
             Self::Alignment { .. } => "bad_alignment",
         }
     }
@@ -155,6 +167,28 @@ impl fmt::Display for ArgError {
             } => write!(
                 f,
                 "the buffer for `{name}` is aligned to {found} bytes, and the kernel needs {needed}"
+            ),
+            Self::Role {
+                name,
+                kernel,
+                given: Role::Output,
+            } => write!(
+                f,
+                "the kernel reads `{name}`, and a buffer without content is given: give it by {}",
+                if *kernel == Role::Input {
+                    "`Arg::input`"
+                } else {
+                    "`Arg::in_out`"
+                }
+            ),
+            Self::Role { name, kernel, .. } => write!(
+                f,
+                "the kernel writes `{name}`, and an input stays as it is: give it by {}",
+                if *kernel == Role::Output {
+                    "`Arg::output`"
+                } else {
+                    "`Arg::in_out`"
+                }
             ),
             Self::Alignment { name, found } => write!(
                 f,

@@ -92,7 +92,7 @@ impl<'k> GemmKernel<'k> {
     /// use tilewright::host::GemmKernel;
     ///
     /// let stated = Function::new("stated", |k, _| {
-    ///     let [zero, one] = [0, 1].map(|v| k.pool.constant(v));
+    ///     let [zero, one] = [0, 1].map(|v| k.constant(v));
     ///     k.assume(zero, Cmp::Lt, one, "it is so")?;
     ///     Ok(())
     /// });

@@ -1,9 +1,10 @@
 //! Kernels of one's own, proven, as kernels that can be run: everything a launch needs is in their contract.
 
-use layout_codegen::Proven;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
+use layout_codegen::{Proven, Usage};
 
+use super::arg::Role;
 use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::error::RunError;
 
@@ -49,14 +50,18 @@ impl Runnable for Proven {
     }
 
     fn params(&self) -> Vec<Param> {
-        let buffers = &Proven::entry(self).buffers;
         let param = |param: &layout_codegen::ir::Param| match param.kind {
             ParamKind::Pointer => {
-                let buffer = buffers.iter().find(|b| b.name == param.name);
-                let element = buffer.and_then(|b| b.element).map(Into::into);
-                let bytes = buffer.map_or(1, |b| b.bytes as u64);
-                Param::new(&param.name, ParamType::Pointer(element))
-                    .aligned_to(param.multiple.max(bytes))
+                let buffer = self.buffer(&param.name);
+                let (element, alignment, usage) = buffer.unwrap_or((None, 1, Usage::InOut));
+                let role = match usage {
+                    Usage::Input => Role::Input,
+                    Usage::Output => Role::Output,
+                    Usage::InOut => Role::InOut,
+                };
+                Param::new(&param.name, ParamType::Pointer(element.map(Into::into)))
+                    .aligned_to(alignment)
+                    .used_as(role)
             }
             kind => {
                 let typed = Param::new(&param.name, kind.into());
@@ -73,7 +78,7 @@ impl Runnable for Proven {
         let size = |name: &str| scalars.size(name).ok();
         let grid = self.grid(size)?;
         let buffers = self.buffers(size)?.into_iter();
-        let least_bytes = buffers.map(|(name, bytes, _)| (name, bytes)).collect();
+        let least_bytes = buffers.map(|b| (b.name, b.bytes)).collect();
         if grid.contains(&0) {
             return Ok(Launches {
                 least_bytes,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use tilewright::codegen::ir::ParamKind;
 
-use super::{Contract, Source, Step, constants, list, source};
+use super::{Buffer, Contract, Source, Step, constants, list, source};
 
 /// What every file declares besides the buffers.
 const TYPES: &str = "\
@@ -31,6 +31,27 @@ typedef struct {
 } tilewright_tensor_map;
 ";
 
+/// What every file checks.
+const CHECK: &str = "\
+// What tilewright_launches returns for buffers that the kernels do not take.
+enum { TILEWRIGHT_MISALIGNED = -1001, TILEWRIGHT_OVERLAP = -1002 };
+
+// 0 if the buffers are aligned as the kernels need, and one that is written overlaps no other.
+static inline int tilewright_check(const tilewright_buffers *buffers) {
+    const uint64_t at[] = {ADDRESSES};
+    static const uint64_t bytes[] = {BYTES}, alignment[] = {ALIGNMENTS};
+    static const unsigned char written[] = {WRITTEN};
+    for (unsigned i = 0; i < COUNT; i++) {
+        if (at[i] % alignment[i] != 0) return TILEWRIGHT_MISALIGNED;
+        for (unsigned j = 0; j < i; j++) {
+            int apart = at[i] + bytes[i] <= at[j] || at[j] + bytes[j] <= at[i];
+            if ((written[i] || written[j]) && bytes[i] > 0 && bytes[j] > 0 && !apart) return TILEWRIGHT_OVERLAP;
+        }
+    }
+    return 0;
+}
+";
+
 /// A place for a map in a buffer of 192 bytes, at a multiple of 64: C99 has no word for the alignment.
 const PLACE: &str = "(void *)(((uintptr_t)";
 
@@ -40,9 +61,10 @@ impl Contract<'_> {
         for line in &self.about {
             let _ = writeln!(out, "// {line}");
         }
-        let fields = self.buffers.iter().fold(String::new(), |text, name| {
-            text + "    uint64_t " + name + ";\n"
+        let fields = self.buffers.iter().fold(String::new(), |text, b| {
+            text + "    uint64_t " + b.name + ";\n"
         });
+        let check = self.check();
         let _ = writeln!(
             out,
             "#pragma once\n#include <stdint.h>\n\n// Device addresses.\ntypedef struct {{\n{fields}}} tilewright_buffers;\n\n{TYPES}"
@@ -66,8 +88,9 @@ impl Contract<'_> {
         let _ = writeln!(
             out,
             "// The problem.\nenum {{ TILEWRIGHT_M = {m}, TILEWRIGHT_N = {n}, TILEWRIGHT_K = {k} }};\n{workspace}enum {{ TILEWRIGHT_WORKSPACE_BYTES = {} }};\n{map_type}\n\
-             // Calls `launch` for each kernel in order; anything but 0 from it ends the sequence and is returned.{about}\n\
-             static inline int tilewright_launches(const tilewright_buffers *buffers,{encode}\n                                      int (*launch)(void *, const tilewright_launch *), void *context) {{\n    int status;",
+             {check}\n\
+             // Checks the buffers, and calls `launch` for each kernel in order; anything but 0 from it ends the sequence and is returned.{about}\n\
+             static inline int tilewright_launches(const tilewright_buffers *buffers,{encode}\n                                      int (*launch)(void *, const tilewright_launch *), void *context) {{\n    int status = tilewright_check(buffers);\n    if (status != 0) return status;",
             self.workspace_bytes
         );
         for step in &self.steps {
@@ -75,6 +98,22 @@ impl Contract<'_> {
         }
         out.push_str("    return 0;\n}\n");
         out
+    }
+}
+
+impl Contract<'_> {
+    /// The function that checks the addresses.
+    fn check(&self) -> String {
+        let row = |f: &dyn Fn(&Buffer) -> String| -> String {
+            let all: Vec<String> = self.buffers.iter().map(f).collect();
+            all.join(", ")
+        };
+        CHECK
+            .replace("COUNT", &self.buffers.len().to_string())
+            .replace("ADDRESSES", &row(&|b| format!("buffers->{}", b.name)))
+            .replace("BYTES", &row(&|b| format!("{}ull", b.bytes)))
+            .replace("ALIGNMENTS", &row(&|b| format!("{}ull", b.alignment)))
+            .replace("WRITTEN", &row(&|b| u8::from(b.written).to_string()))
     }
 }
 

@@ -6,20 +6,23 @@
 //! one more type, or in C one more function: a host that does not encode them does not compile, or stops at the first one.
 //!
 //! ```text
-//! rust      launches(&Buffers { a, b, c, workspace }) -> [Launch; 1]      Launch { kernel, grid, …, args: vec![Arg::Ptr(a), …] }
+//! rust      launches(&Buffers { a, b, c, workspace })? -> [Launch; 1]     Launch { kernel, grid, …, args: vec![Arg::Ptr(a), …] }
 //! c         tilewright_launches(&buffers, launch, context)                calls `launch` with what cuLaunchKernel takes
 //! python    launches(a, b, c, workspace)                                  a list of Launch, args as ctypes values
 //! ```
+//!
+//! Before that each checks the addresses: alignments, and that what is written overlaps nothing else. Rust returns an error, C a status, Python raises one.
 
 mod c;
 mod python;
 mod rust;
 
 use tilewright::codegen::gemm::{
-    Argument, ArgumentValue, Bias, Declared, Gemm, Launch, MapArgument, MapEncoding, MapSource,
+    Argument, ArgumentValue, DataType, Declared, Gemm, Launch, MapArgument, MapEncoding, MapSource,
 };
 use tilewright::codegen::ir::ParamKind;
 
+use super::buffers::Buffer;
 use crate::error::CliError;
 
 /// A language that the contract is written in.
@@ -48,8 +51,14 @@ impl Language {
     }
 
     /// The source text, for kernels of this PTX.
-    pub(super) fn text(self, problem: &Gemm, ptx: &str, launch: &Launch) -> String {
-        let contract = Contract::new(problem, ptx, launch);
+    pub(super) fn text(
+        self,
+        problem: &Gemm,
+        data_type: DataType,
+        ptx: &str,
+        launch: &Launch,
+    ) -> String {
+        let contract = Contract::new(problem, data_type, ptx, launch);
         match self {
             Self::Rust => contract.rust(),
             Self::C => contract.c(),
@@ -59,8 +68,8 @@ impl Language {
 }
 
 struct Contract<'a> {
-    /// The names of the device pointers.
-    buffers: Vec<&'static str>,
+    /// The device pointers.
+    buffers: Vec<Buffer>,
     /// What the file is, a sentence a line.
     about: Vec<String>,
     /// The launches, in order.
@@ -80,7 +89,7 @@ struct Step<'a> {
 }
 
 impl<'a> Contract<'a> {
-    fn new(problem: &Gemm, ptx: &str, launch: &'a Launch) -> Self {
+    fn new(problem: &Gemm, data_type: DataType, ptx: &str, launch: &'a Launch) -> Self {
         let step = |launch: &'a Launch| {
             let declared = Declared::of(ptx, &launch.kernel);
             Step {
@@ -90,7 +99,7 @@ impl<'a> Contract<'a> {
             }
         };
         Self {
-            buffers: buffers(problem, launch),
+            buffers: super::buffers::of(problem, data_type, launch),
             about: about(problem, launch),
             steps: launch.sequence().map(step).collect(),
             workspace_bytes: launch.workspace_bytes,
@@ -105,18 +114,6 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// The product's buffers, and the workspace if the launches pass data through one.
-fn buffers(problem: &Gemm, launch: &Launch) -> Vec<&'static str> {
-    let mut names = vec!["a", "b", "c"];
-    if problem.epilogue.bias != Bias::None {
-        names.push("bias");
-    }
-    if launch.workspace_bytes > 0 {
-        names.push("workspace");
-    }
-    names
-}
-
 fn about(problem: &Gemm, launch: &Launch) -> Vec<String> {
     let mut lines = vec![
         format!(
@@ -127,6 +124,8 @@ fn about(problem: &Gemm, launch: &Launch) -> Vec<String> {
             "Leading dimensions in elements: A {}, B {}, C {}. Buffers are device addresses.",
             problem.lda, problem.ldb, problem.ldc
         ),
+        "Each buffer is aligned as checked below, and one that is written overlaps no other: inputs must not change while a kernel runs."
+            .to_owned(),
     ];
     if launch.workspace_bytes > 0 {
         lines.push(format!(

@@ -26,6 +26,20 @@ class Launch(NamedTuple):
 
 ";
 
+/// What every file checks.
+const CHECK: &str = "
+def _check(buffers):
+    \"\"\"Alignments, and that a buffer that is written overlaps no other: (name, address, bytes, alignment, written) of each.\"\"\"
+    for i, (name, at, size, alignment, written) in enumerate(buffers):
+        if at % alignment != 0:
+            raise ValueError(f\"buffer {name} is at {at:#x}, and the kernels need a multiple of {alignment}\")
+        for other, there, there_size, _, there_written in buffers[:i]:
+            apart = at + size <= there or there + there_size <= at
+            if (written or there_written) and size and there_size and not apart:
+                raise ValueError(f\"buffers {other} and {name} overlap, and one of them is written\")
+
+";
+
 /// What a file with tensor maps declares besides.
 const TENSOR_MAP: &str = "
 class TensorMap(NamedTuple):
@@ -49,13 +63,21 @@ class TensorMap(NamedTuple):
 
 impl Contract<'_> {
     pub(super) fn python(&self) -> String {
+        let names: Vec<&str> = self.buffers.iter().map(|b| b.name).collect();
+        let checked = self.buffers.iter().fold(String::new(), |text, b| {
+            let written = boolean(b.written);
+            text + &format!(
+                "        ({:?}, {}, {}, {}, {written}),\n",
+                b.name, b.name, b.bytes, b.alignment
+            )
+        });
         let map_type = if self.has_maps() { TENSOR_MAP } else { "" };
         let mut out = format!(
-            "\"\"\"{}\"\"\"\n\nimport ctypes\nfrom typing import NamedTuple\n\n# m, n and k.\nSIZES = ({})\nWORKSPACE_BYTES = {}\n\n{map_type}{LAUNCH}\ndef launches({}):\n    \"\"\"The launches in order, for these device addresses.\"\"\"\n    return [\n",
+            "\"\"\"{}\"\"\"\n\nimport ctypes\nfrom typing import NamedTuple\n\n# m, n and k.\nSIZES = ({})\nWORKSPACE_BYTES = {}\n\n{map_type}{LAUNCH}{CHECK}\ndef launches({}):\n    \"\"\"The launches in order, for these device addresses.\"\"\"\n    _check([\n{checked}    ])\n    return [\n",
             self.about.join("\n"),
             list(&self.sizes),
             self.workspace_bytes,
-            self.buffers.join(", ")
+            names.join(", ")
         );
         for step in &self.steps {
             one(&mut out, step);

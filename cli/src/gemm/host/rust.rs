@@ -33,9 +33,48 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
+/// Why the kernels do not take a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub buffer: &'static str,
+    pub reason: &'static str,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, \"buffer {} {}\", self.buffer, self.reason)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// Device addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
+";
+
+/// What every file checks.
+const CHECK: &str = "
+impl Buffers {
+    /// Checks alignments, and that a buffer that is written overlaps no other.
+    pub fn check(&self) -> Result<(), Refused> {
+        // Name, address, bytes, alignment, written.
+        let all: [(&str, u64, u64, u64, bool); COUNT] = [
+LIST        ];
+        for (i, &(buffer, address, bytes, alignment, written)) in all.iter().enumerate() {
+            if address % alignment != 0 {
+                return Err(Refused { buffer, reason: \"is not aligned as the kernels need\" });
+            }
+            for &(_, other, other_bytes, _, other_written) in &all[..i] {
+                let apart = address.saturating_add(bytes) <= other || other.saturating_add(other_bytes) <= address;
+                if (written || other_written) && bytes > 0 && other_bytes > 0 && !apart {
+                    return Err(Refused { buffer, reason: \"overlaps another, and one of them is written\" });
+                }
+            }
+        }
+        Ok(())
+    }
+}
 ";
 
 /// What a file with tensor maps declares besides.
@@ -70,20 +109,28 @@ impl Contract<'_> {
         };
         out.push_str(map_type);
         out.push_str(&TYPES.replace("MAP", variant));
-        for name in &self.buffers {
-            let _ = writeln!(out, "    pub {name}: u64,");
+        let mut list = String::new();
+        for b in &self.buffers {
+            let _ = writeln!(out, "    pub {}: u64,", b.name);
+            let _ = writeln!(
+                list,
+                "            ({:?}, self.{}, {}, {}, {}),",
+                b.name, b.name, b.bytes, b.alignment, b.written
+            );
         }
+        let check = CHECK.replace("COUNT", &self.buffers.len().to_string());
+        let check = check.replace("LIST", &list);
         let _ = writeln!(
             out,
-            "}}\n\n/// m, n and k.\npub const SIZES: [u64; 3] = [{}];\n\n/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\npub fn launches(buffers: &Buffers) -> [Launch; {}] {{\n    [",
-            list(&self.sizes),
+            "}}\n{check}\n/// m, n and k.\npub const SIZES: [u64; 3] = [{}];\n\n/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\npub fn launches(buffers: &Buffers) -> Result<[Launch; {}], Refused> {{\n    buffers.check()?;\n    Ok([",
+            super::list(&self.sizes),
             self.workspace_bytes,
             self.steps.len()
         );
         for step in &self.steps {
             one(&mut out, step);
         }
-        out.push_str("    ]\n}\n");
+        out.push_str("    ])\n}\n");
         out
     }
 }

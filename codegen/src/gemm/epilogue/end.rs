@@ -342,6 +342,20 @@ impl<'f> End<'f> {
         sums
     }
 
+    /// Calls the function: it computes, and leaves the kernel as it was built around it.
+    fn finished(&self, k: &mut Kernel, c: &mut Fragment<'_>) -> Result<(), PlanError> {
+        k.begin_function(&self.finish.name());
+        let (done, same) = k.around(|k| self.finish.finish(k, c));
+        k.end_function();
+        done?;
+        if same {
+            return Ok(());
+        }
+        Err(PlanError::Epilogue {
+            what: "it leaves another kernel behind than it was given: compute with the kernel that the function gets".to_owned(),
+        })
+    }
+
     /// Finishes single elements, which are [`scaled`](Self::scaled), and stores them when all are finished, so that what they read is in flight
     /// at the same time. `row` of a place says that the element is inside, its column too.
     pub(crate) fn update_each(
@@ -361,7 +375,7 @@ impl<'f> End<'f> {
                 first: 0,
                 guard: Some(place.row),
             };
-            self.finish.finish(k, &mut c)?;
+            self.finished(k, &mut c)?;
             finished.push(c.values[0]);
         }
         for (value, (_, _, place)) in finished.into_iter().zip(elements) {
@@ -394,7 +408,7 @@ impl<'f> End<'f> {
             k.begin_if(whole, false);
             k.name_branch("single", "stored");
             let mut c = fragment(0, sums, second, None);
-            self.finish.finish(k, &mut c)?;
+            self.finished(k, &mut c)?;
             convert::store_all(
                 k,
                 types,
@@ -410,7 +424,7 @@ impl<'f> End<'f> {
             let inside = k.compare_here(Cmp::Gt, place.left, j as i64, None);
             let second = second.get(j..=j).unwrap_or_default();
             let mut c = fragment(j, &sums[j..=j], second, Some(inside));
-            self.finish.finish(k, &mut c)?;
+            self.finished(k, &mut c)?;
             let (guard, at) = (Some(inside.into()), place.targets[j]);
             convert::store_one(k, types, guard, c.values[0], at);
         }

@@ -5,37 +5,38 @@ use super::convert::{arithmetic, chunk, load_all, load_one, scalar_type};
 use super::end::{End, Loaded, Place, Source};
 use crate::gemm::PlanError;
 use crate::index::Expr;
-use crate::ir::{Class, Element, Kernel, Pred, Reg, Type};
+use crate::ir::{Element, Kernel, Pred, Reg, Type};
+use crate::value::{Kind, Predicate, Value, moved};
 
 /// The elements of C that one call of an epilogue finishes: neighbours of one row, all inside C; or, at an edge, one element that may be
 /// outside, whose reads give 0 there and whose store is left out.
 ///
-/// All numbers are in registers of the type that the epilogue computes in ([`Fragment::element`], [`Fragment::class`]); instructions of
-/// [`Kernel`] take its [`Type`] from [`Fragment::ty`].
+/// All numbers have the type that the epilogue computes in ([`Fragment::element`]): `f32`, `f64` or, for integers, `i32`.
 ///
 /// ```
 /// use layout_codegen::Arch;
 /// use layout_codegen::gemm::epilogue::Function;
 /// use layout_codegen::gemm::mma_sync::PLANS;
 /// use layout_codegen::gemm::{Operands, Plan};
-/// use layout_codegen::ir::{Binary, Cmp, Element};
+/// use layout_codegen::ir::{Cmp, Element};
+/// use layout_codegen::value::Predicate;
 ///
 /// // On and below the diagonal: sum·scale[row] + residual + what C holds; 0 right of it.
 /// let masked = Function::new("masked", |k, c| {
-///     let (ty, row) = (c.ty(), c.row());
+///     let row = c.row();
 ///     assert!(!c.is_empty() && c.len() <= 8);
-///     let residual = c.matrix(k, "residual")?;
-///     for (j, s) in c.values().into_iter().enumerate() {
-///         let scale = c.vector("scale", j)?;
-///         k.mul_add(ty, s, s, scale, residual[j]);
+///     let residual = c.matrix::<f32>(k, "residual")?;
+///     for (j, sum) in c.values(k)?.into_iter().enumerate() {
+///         let scale = c.vector(k, "scale", j)?;
+///         let sum = sum.fma(k, scale, residual[j]);
+///         c.set(k, j, sum)?;
 ///     }
-///     c.previous(k, None, |k, s, old| k.binary(Binary::Add, ty, s, s, old));
-///     for (j, s) in c.values().into_iter().enumerate() {
+///     c.previous::<f32>(k, None, |k, sum, old| sum.add(k, old))?;
+///     for (j, sum) in c.values::<f32>(k)?.into_iter().enumerate() {
 ///         let column = c.column(k, j);
-///         let right = k.compare(Cmp::Gt, column, row);
-///         let out = k.reg(c.class());
-///         k.choose(ty, out, 0.0f32, s, right);
-///         c.set(j, out)?;
+///         let right = Predicate::of(k, column, Cmp::Gt, row);
+///         let out = right.select(k, 0.0.into(), sum);
+///         c.set(k, j, out)?;
 ///     }
 ///     Ok(())
 /// })
@@ -69,51 +70,73 @@ impl Fragment<'_> {
         self.values.is_empty()
     }
 
-    /// The sums on entry and the stored values on return: one register for each element, the first for [`column`](Self::column) 0 of the
-    /// fragment. Instructions may write them in place.
-    pub fn values(&self) -> Vec<Reg> {
+    fn of_type<T: Kind>(&self) -> Result<(), PlanError> {
+        if T::ELEMENT == self.element() {
+            return Ok(());
+        }
+        Err(PlanError::Epilogue {
+            what: format!(
+                "it takes values of {}, and this epilogue computes in {}: take those, or say another type by `Function::computes_in`",
+                T::ELEMENT,
+                self.element()
+            ),
+        })
+    }
+
+    fn typed<T: Kind>(&self, k: &Kernel, registers: &[Reg]) -> Result<Vec<Value<T>>, PlanError> {
+        self.of_type::<T>()?;
+        Ok(registers.iter().map(|&r| Value::held(k, r)).collect())
+    }
+
+    /// The sums at first, then what [`Fragment::set`] made of them: what is stored, element by element, the first for [`column`](Self::column) 0 of the
+    /// fragment.
+    ///
+    /// # Errors
+    ///
+    /// The epilogue computes in another type.
+    pub fn values<T: Kind>(&self, k: &Kernel) -> Result<Vec<Value<T>>, PlanError> {
+        self.typed(k, &self.values)
+    }
+
+    /// The registers of [`Fragment::values`], which are set in place.
+    pub(super) fn registers(&self) -> Vec<Reg> {
         self.values.clone()
     }
 
     /// The sums of A·B2 in a dual product ([`with_dual_epilogue`](crate::gemm::mma_sync::MmaPlan::with_dual_epilogue)), element by element those at the
-    /// coordinates of [`values`](Self::values). Instructions may write them in place; they are not stored.
+    /// coordinates of [`values`](Self::values).
     ///
     /// # Errors
     ///
-    /// The plan has one product.
-    pub fn second(&self) -> Result<Vec<Reg>, PlanError> {
+    /// The plan has one product, or the epilogue computes in another type.
+    pub fn second<T: Kind>(&self, k: &Kernel) -> Result<Vec<Value<T>>, PlanError> {
         if self.second.is_empty() {
-            let what = "it reads the sums of a second product, and the plan has one: take                         `MmaPlan::with_dual_epilogue`";
+            let what = "it reads the sums of a second product, and the plan has one: take `MmaPlan::with_dual_epilogue`";
             return Err(PlanError::Epilogue {
                 what: what.to_owned(),
             });
         }
-        Ok(self.second.clone())
+        self.typed(k, &self.second)
     }
 
-    /// Element `j` is stored from another register, of the same class.
+    /// Element `j` is stored as this value.
     ///
     /// # Errors
     ///
-    /// A register of another class, or an element beyond the last.
-    pub fn set(&mut self, j: usize, value: Reg) -> Result<(), PlanError> {
-        let (class, len) = (self.class(), self.len());
-        match self.values.get_mut(j) {
-            Some(slot) if value.class == class => *slot = value,
-            Some(_) => {
-                return Err(PlanError::Epilogue {
-                    what: format!(
-                        "element {j} cannot be stored from a register of class {:?}: {class:?} is what this epilogue computes in",
-                        value.class
-                    ),
-                });
-            }
-            None => {
-                return Err(PlanError::Epilogue {
-                    what: format!("there is no element {j}: the fragment has {len}"),
-                });
-            }
-        }
+    /// A value of another type than the epilogue computes in, or an element beyond the last.
+    pub fn set<T: Kind>(
+        &mut self,
+        k: &mut Kernel,
+        j: usize,
+        value: Value<T>,
+    ) -> Result<(), PlanError> {
+        self.of_type::<T>()?;
+        let len = self.len();
+        let slot = self.values.get_mut(j);
+        let slot = slot.ok_or_else(|| PlanError::Epilogue {
+            what: format!("there is no element {j}: the fragment has {len}"),
+        })?;
+        *slot = value.copied(k).register(k);
         Ok(())
     }
 
@@ -133,18 +156,13 @@ impl Fragment<'_> {
         self.end.types.scalar
     }
 
-    /// The class of its registers.
-    pub fn class(&self) -> Class {
-        scalar_type(self.element()).0
-    }
-
     /// The type of its arithmetic.
-    pub fn ty(&self) -> Type {
+    pub(super) fn ty(&self) -> Type {
         arithmetic(scalar_type(self.element()).1)
     }
 
     /// What [`Finish::prepare`](super::Finish::prepare) computed at the kernel's entry.
-    pub fn prepared(&self) -> &[Reg] {
+    pub(super) fn prepared(&self) -> &[Reg] {
         &self.end.prepared
     }
 
@@ -176,8 +194,13 @@ impl Fragment<'_> {
     ///
     /// # Errors
     ///
-    /// No scalar of this name is declared.
-    pub fn scalar(&self, name: &str) -> Result<Reg, PlanError> {
+    /// No scalar of this name is declared, or the epilogue computes in another type.
+    pub fn scalar<T: Kind>(&self, k: &Kernel, name: &str) -> Result<Value<T>, PlanError> {
+        self.of_type::<T>()?;
+        Ok(Value::held(k, self.scalar_register(name)?))
+    }
+
+    pub(super) fn scalar_register(&self, name: &str) -> Result<Reg, PlanError> {
         let i = self.find(name, "scalar")?;
         match &self.end.inputs[i].source {
             Source::Scalar(reg) => Ok(*reg),
@@ -191,8 +214,13 @@ impl Fragment<'_> {
     ///
     /// # Errors
     ///
-    /// No vector of this name is declared, or an element beyond the last.
-    pub fn vector(&self, name: &str, j: usize) -> Result<Reg, PlanError> {
+    /// No vector of this name is declared, an element beyond the last, or the epilogue computes in another type.
+    pub fn vector<T: Kind>(&self, k: &Kernel, name: &str, j: usize) -> Result<Value<T>, PlanError> {
+        self.of_type::<T>()?;
+        Ok(Value::held(k, self.vector_register(name, j)?))
+    }
+
+    pub(super) fn vector_register(&self, name: &str, j: usize) -> Result<Reg, PlanError> {
         let i = self.find(name, "vector")?;
         let all = &self.loaded.0[i];
         let found = match self.end.inputs[i].input.kind {
@@ -208,8 +236,13 @@ impl Fragment<'_> {
     ///
     /// # Errors
     ///
-    /// No matrix of this name is declared.
-    pub fn matrix(&self, k: &mut Kernel, name: &str) -> Result<Vec<Reg>, PlanError> {
+    /// No matrix of this name is declared, or the epilogue computes in another type.
+    pub fn matrix<T: Kind>(&self, k: &mut Kernel, name: &str) -> Result<Vec<Value<T>>, PlanError> {
+        let registers = self.matrix_registers(k, name)?;
+        self.typed(k, &registers)
+    }
+
+    fn matrix_registers(&self, k: &mut Kernel, name: &str) -> Result<Vec<Reg>, PlanError> {
         let i = self.find(name, "matrix")?;
         let (InputKind::Matrix { element, aligned }, Some(view)) = (
             self.end.inputs[i].input.kind,
@@ -234,9 +267,31 @@ impl Fragment<'_> {
         })
     }
 
-    /// What C holds so far: `f` gets each element's register and what was read. Where `when` does not hold, which is the same for all
+    /// What C holds so far: `f` gives each element anew, from its value and what was read. Where `when` does not hold, which is the same for all
     /// threads, C is not read: `f` is skipped, or gets 0.
-    pub fn previous(
+    ///
+    /// # Errors
+    ///
+    /// The epilogue computes in another type.
+    pub fn previous<T: Kind>(
+        &mut self,
+        k: &mut Kernel,
+        when: Option<Predicate>,
+        mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>) -> Value<T>,
+    ) -> Result<(), PlanError> {
+        self.of_type::<T>()?;
+        let when = when.map(|p| p.plain(k));
+        self.with_previous(k, when, |k, to, old| {
+            let (value, old) = (Value::held(k, to), Value::held(k, old));
+            let new = f(k, value, old).src(k);
+            k.set(moved(T::TYPE), to, new);
+        });
+        k.sets(&self.values);
+        Ok(())
+    }
+
+    /// As [`Fragment::previous`], in place: `f` gets each element's register and what was read.
+    pub(super) fn with_previous(
         &self,
         k: &mut Kernel,
         when: Option<Reg>,

@@ -12,17 +12,20 @@ type Body = dyn Fn(&mut Kernel, &mut Fragment<'_>) -> Result<(), PlanError> + Se
 /// An epilogue from a closure and the inputs that it reads.
 ///
 /// ```
-/// use layout_codegen::gemm::epilogue::{Finish, Function, Input};
-/// use layout_codegen::ir::{Binary, Element};
+/// use layout_codegen::gemm::epilogue::{Function, Input};
+/// use layout_codegen::gemm::mma_sync::PLANS;
+/// use layout_codegen::ir::Element;
 ///
 /// let residual = Function::new("residual", |k, c| {
-///     for (s, r) in c.values().into_iter().zip(c.matrix(k, "residual")?) {
-///         k.binary(Binary::Add, c.ty(), s, s, r);
+///     let residual = c.matrix::<f32>(k, "residual")?;
+///     for (j, (sum, more)) in c.values(k)?.into_iter().zip(residual).enumerate() {
+///         let sum = sum.add(k, more);
+///         c.set(k, j, sum)?;
 ///     }
 ///     Ok(())
 /// })
 /// .input(Input::matrix("residual", Element::F16).aligned_to(16));
-/// assert_eq!((residual.name().as_str(), residual.inputs().len()), ("residual", 1));
+/// assert!(PLANS[0].with_epilogue(residual).is_ok());
 /// ```
 #[derive(Clone)]
 pub struct Function {

@@ -8,7 +8,7 @@ use crate::ir::{Binary, Class, Cmp, Element, Kernel, Reg, Type, Unary};
 
 /// D = activation(α·sum + β·C + bias), computed in the type of the scalars and rounded once.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Linear {
+pub(crate) struct Linear {
     /// Bias and activation.
     epilogue: Epilogue,
     /// The type of C, and of the bias.
@@ -19,18 +19,7 @@ pub struct Linear {
 
 impl Linear {
     /// The epilogue of products in `data_type` with C in `output`.
-    ///
-    /// ```
-    /// use layout_codegen::gemm::epilogue::{Finish, Linear};
-    /// use layout_codegen::gemm::{Bias, DataType, Epilogue};
-    /// use layout_codegen::ir::Element;
-    ///
-    /// let epilogue = Epilogue { bias: Bias::Row, ..Epilogue::default() };
-    /// let linear = Linear::new(epilogue, Element::F16, DataType::F16);
-    /// let names: Vec<_> = linear.inputs().into_iter().map(|input| input.name).collect();
-    /// assert_eq!(names, ["bias", "alpha", "beta"]);
-    /// ```
-    pub fn new(epilogue: Epilogue, output: Element, data_type: DataType) -> Self {
+    pub(crate) fn new(epilogue: Epilogue, output: Element, data_type: DataType) -> Self {
         let scalar = data_type.scalar();
         Self {
             epilogue,
@@ -66,7 +55,7 @@ impl Linear {
             Activation::Relu => {
                 // Not max: that would lose a NaN.
                 let negative = k.compare_value(Cmp::Lt, ty, s, zero, None);
-                k.choose(moved, s, zero, s, negative);
+                k.pick(moved, s, zero, s, negative);
             }
             Activation::Gelu => gelu(k, s),
         }
@@ -123,13 +112,13 @@ impl Finish for Linear {
     }
 
     fn finish(&self, k: &mut Kernel, c: &mut Fragment<'_>) -> Result<(), PlanError> {
-        let (ty, beta, reads_c) = (c.ty(), c.scalar("beta")?, c.prepared()[0]);
-        c.previous(k, Some(reads_c), |k, s, old| {
+        let (ty, beta, reads_c) = (c.ty(), c.scalar_register("beta")?, c.prepared()[0]);
+        c.with_previous(k, Some(reads_c), |k, s, old| {
             k.mul_add(ty, s, beta, old, s);
         });
-        for (j, s) in c.values().into_iter().enumerate() {
+        for (j, s) in c.registers().into_iter().enumerate() {
             if self.epilogue.bias != Bias::None {
-                let bias = c.vector("bias", j)?;
+                let bias = c.vector_register("bias", j)?;
                 k.binary(Binary::Add, ty, s, s, bias);
             }
             self.activate(k, s);

@@ -1,14 +1,14 @@
 //! How sums become C: the epilogue, as a function over the fragment of C that a thread holds.
 //!
 //! ```text
-//! sums ──▶ times the factor ──▶ is it inside? ──▶ Finish::finish(fragment) ──▶ converted, stored
+//! sums ──▶ times the factor ──▶ is it inside? ──▶ Finish::function(fragment) ──▶ converted, stored
 //!                                                  ▲ scalars, vectors by row or column, matrices, the previous C
 //! ```
 //!
-//! A kernel calls [`Finish::finish`] for every vector of C that a thread stores, and for single elements at the edges. The function gets the
-//! sums in registers, knows their row and columns, reads further operands with the guards of C, and leaves the values to store in the registers.
+//! A kernel calls the function for every vector of C that a thread stores, and for single elements at the edges. The function gets the
+//! sums as values, knows their row and columns, reads further operands with the guards of C, and sets the values to store.
 //! What it reads is declared ([`Input`]), so that it is part of the launch contract: parameters, types, sizes. The product's own epilogue
-//! (α, β, bias, activation) is one such function, [`Linear`].
+//! (α, β, bias, activation) is one such function.
 //!
 //! A kernel with a function of your own is a plan like any other ([`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue)):
 //!
@@ -17,13 +17,14 @@
 //! use layout_codegen::gemm::epilogue::Function;
 //! use layout_codegen::gemm::mma_sync::PLANS;
 //! use layout_codegen::gemm::{Gemm, Operands, Plan};
-//! use layout_codegen::ir::{Binary, Element};
+//! use layout_codegen::ir::Element;
 //!
 //! // Row i of C is scaled by element i of `scale`, and rounded to 8-bit integers.
 //! let quantised = Function::new("quantised", |k, c| {
-//!     for (j, s) in c.values().into_iter().enumerate() {
-//!         let scale = c.vector("scale", j)?;
-//!         k.binary(Binary::Mul, c.ty(), s, s, scale);
+//!     for (j, sum) in c.values::<f32>(k)?.into_iter().enumerate() {
+//!         let scale = c.vector(k, "scale", j)?;
+//!         let scaled = sum.mul(k, scale);
+//!         c.set(k, j, scaled)?;
 //!     }
 //!     Ok(())
 //! })
@@ -62,45 +63,11 @@ pub use fragment::Fragment;
 pub use function::Function;
 pub use input::{Input, InputKind};
 pub(crate) use input::{check, given};
-pub use linear::Linear;
+pub(crate) use linear::Linear;
 pub use spec::{Activation, Bias, Epilogue, GELU};
 
-/// How sums become C. [`Function`] makes one of a closure; [`Linear`] is the product's own.
-///
-/// ```
-/// use layout_codegen::gemm::PlanError;
-/// use layout_codegen::gemm::epilogue::{Finish, Fragment, Input};
-/// use layout_codegen::ir::{Binary, Element, Kernel, Reg};
-///
-/// /// Every element divided by a number, whose reciprocal is computed once.
-/// #[derive(Debug)]
-/// struct Divided;
-///
-/// impl Finish for Divided {
-///     fn name(&self) -> String {
-///         "divided".to_owned()
-///     }
-///     fn inputs(&self) -> Vec<Input> {
-///         vec![Input::scalar("by")]
-///     }
-///     fn prepare(&self, k: &mut Kernel, scalars: &[Reg]) -> Result<Vec<Reg>, PlanError> {
-///         let once = k.reg(scalars[0].class);
-///         k.unary(layout_codegen::ir::Unary::Reciprocal, layout_codegen::ir::Type::F32, once, scalars[0]);
-///         Ok(vec![once])
-///     }
-///     fn finish(&self, k: &mut Kernel, c: &mut Fragment<'_>) -> Result<(), PlanError> {
-///         for s in c.values() {
-///             k.binary(Binary::Mul, c.ty(), s, s, c.prepared()[0]);
-///         }
-///         Ok(())
-///     }
-/// }
-/// # use layout_codegen::gemm::{Operands, Plan, mma_sync::PLANS};
-/// # let plan = PLANS[0].with_epilogue(Divided)?;
-/// # assert!(plan.emit(Operands::ALL[0], layout_codegen::Arch(80))?.ptx.contains("rcp"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub trait Finish: fmt::Debug + Send + Sync {
+/// How sums become C. [`Function`] is one of a closure; [`Linear`] is the product's own.
+pub(crate) trait Finish: fmt::Debug + Send + Sync {
     /// What the kernel's entry is called after the plan and its variant: letters, digits and underscores.
     fn name(&self) -> String;
 
@@ -117,17 +84,7 @@ pub trait Finish: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The product's own epilogue, if it is that: kernels then store tiles in a straight line where C is not read.
-    ///
-    /// ```
-    /// use layout_codegen::gemm::epilogue::{Finish, Function, Linear};
-    /// use layout_codegen::gemm::{DataType, Epilogue};
-    /// use layout_codegen::ir::Element;
-    ///
-    /// let own = Linear::new(Epilogue::default(), Element::F16, DataType::F16);
-    /// assert_eq!(own.linear(), Some(own));
-    /// assert!(Function::new("as_it_is", |_, _| Ok(())).linear().is_none());
-    /// ```
+    /// The product's own epilogue, if it is that: kernels then store tiles directly from registers where C is not read.
     fn linear(&self) -> Option<Linear> {
         None
     }

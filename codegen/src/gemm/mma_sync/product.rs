@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{MmaPlan, kernel};
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, Linear, Types, check};
+use crate::gemm::epilogue::{Finish, Function, Linear, Types, check};
 use crate::gemm::fused::{Family, FusedPlan};
 use crate::gemm::pack::Packing;
 use crate::gemm::partial_sums::PartialSums;
@@ -101,17 +101,17 @@ impl MmaPlan {
     /// # Errors
     ///
     /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
-    pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
-        check(&finish, self.data_type)?;
+    pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
+        check(&function, self.data_type)?;
         let mut plan = self;
         // The function may read C, or other matrices.
         plan.tma_store = false;
         plan.variant.epilogue = Epilogue::default();
-        if let Some(output) = finish.output() {
+        if let Some(output) = Finish::output(&function) {
             plan.variant.output = output;
             plan.variant.store = plan.variant.store.min(widest_store(output));
         }
-        Ok(FusedPlan::new(plan, finish))
+        Ok(FusedPlan::new(plan, function))
     }
 
     /// This plan with two products of the same A, and a function that makes C of the sums of both: A·B are its
@@ -126,12 +126,12 @@ impl MmaPlan {
     /// use layout_codegen::gemm::epilogue::Function;
     /// use layout_codegen::gemm::mma_sync::PLANS;
     /// use layout_codegen::gemm::{Gemm, Operands, Plan};
-    /// use layout_codegen::ir::Binary;
     ///
     /// // C = (A·B) ⊙ (A·B2), element by element.
     /// let bilinear = Function::new("bilinear", |k, c| {
-    ///     for (s, t) in c.values().into_iter().zip(c.second()?) {
-    ///         k.binary(Binary::Mul, c.ty(), s, s, t);
+    ///     for (j, (s, t)) in c.values::<f32>(k)?.into_iter().zip(c.second(k)?).enumerate() {
+    ///         let product = s.mul(k, t);
+    ///         c.set(k, j, product)?;
     ///     }
     ///     Ok(())
     /// });
@@ -149,10 +149,7 @@ impl MmaPlan {
     /// # Errors
     ///
     /// Those of [`MmaPlan::with_epilogue`], and a tile that is too narrow to be halved.
-    pub fn with_dual_epilogue(
-        mut self,
-        finish: impl Finish + 'static,
-    ) -> Result<FusedPlan, PlanError> {
+    pub fn with_dual_epilogue(mut self, function: Function) -> Result<FusedPlan, PlanError> {
         if self.form.is_swapped() {
             return Err(self.no_dual_swapped());
         }
@@ -169,7 +166,7 @@ impl MmaPlan {
             self.tile.1 /= 2;
             self.variant.products = 2;
         }
-        self.with_epilogue(finish)
+        self.with_epilogue(function)
     }
 }
 

@@ -41,7 +41,7 @@ mod side;
 use std::fmt;
 
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, check};
+use crate::gemm::epilogue::{Finish, Function, check};
 use crate::gemm::fused::Family;
 use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
@@ -100,11 +100,11 @@ impl OuterPlan {
     /// use layout_codegen::gemm::epilogue::Function;
     /// use layout_codegen::gemm::outer::OuterPlan;
     /// use layout_codegen::gemm::{Operands, Plan};
-    /// use layout_codegen::ir::Binary;
     ///
     /// let twice = Function::new("twice", |k, c| {
-    ///     for s in c.values() {
-    ///         k.binary(Binary::Add, c.ty(), s, s, s);
+    ///     for (j, sum) in c.values::<f64>(k)?.into_iter().enumerate() {
+    ///         let twice = sum.add(k, sum);
+    ///         c.set(k, j, twice)?;
     ///     }
     ///     Ok(())
     /// });
@@ -116,9 +116,9 @@ impl OuterPlan {
     /// # Errors
     ///
     /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
-    pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
-        check(&finish, self.data_type)?;
-        Ok(FusedPlan::new(self, finish))
+    pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
+        check(&function, self.data_type)?;
+        Ok(FusedPlan::new(self, function))
     }
 
     /// Blocks that share a multiprocessor: 512 threads of 128 registers, or 384 of 168.

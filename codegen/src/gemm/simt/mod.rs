@@ -14,7 +14,7 @@ pub mod maps;
 use std::fmt;
 
 use crate::Arch;
-use crate::gemm::epilogue::{Finish, check};
+use crate::gemm::epilogue::{Finish, Function, check};
 use crate::gemm::fused::Family;
 use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
@@ -85,12 +85,15 @@ impl SgemmPlan {
     /// use layout_codegen::gemm::epilogue::Function;
     /// use layout_codegen::gemm::simt::SgemmPlan;
     /// use layout_codegen::gemm::{Operands, Plan};
-    /// use layout_codegen::ir::{Binary, Element};
+    /// use layout_codegen::ir::Element;
     ///
     /// // The sum and a residual, stored as f16.
     /// let residual = Function::new("residual", |k, c| {
-    ///     let residual = c.matrix(k, "residual")?;
-    ///     k.binary(Binary::Add, c.ty(), c.values()[0], c.values()[0], residual[0]);
+    ///     let residual = c.matrix::<f32>(k, "residual")?;
+    ///     for (j, (sum, more)) in c.values(k)?.into_iter().zip(residual).enumerate() {
+    ///         let sum = sum.add(k, more);
+    ///         c.set(k, j, sum)?;
+    ///     }
     ///     Ok(())
     /// })
     /// .matrix("residual", Element::F32)
@@ -103,9 +106,9 @@ impl SgemmPlan {
     /// # Errors
     ///
     /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
-    pub fn with_epilogue(self, finish: impl Finish + 'static) -> Result<FusedPlan, PlanError> {
-        check(&finish, DataType::F32)?;
-        Ok(FusedPlan::new(self, finish))
+    pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
+        check(&function, DataType::F32)?;
+        Ok(FusedPlan::new(self, function))
     }
 }
 

@@ -17,17 +17,7 @@ use crate::ir::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
 impl Kernel {
     /// The predicate `a cmp k`, `and` another if given, computed right here: for paths that are rarely taken, whose predicates must not
     /// occupy registers elsewhere.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let some = k.compare_here(Cmp::Gt, n, 0, None);
-    /// let few = k.compare_here(Cmp::Lt, n, 10, Some(some));
-    /// assert_eq!(few.class, Class::Pred);
-    /// ```
-    pub fn compare_here(&mut self, cmp: Cmp, a: Expr, k: i64, and: Option<Reg>) -> Reg {
+    pub(crate) fn compare_here(&mut self, cmp: Cmp, a: Expr, k: i64, and: Option<Reg>) -> Reg {
         let ty = match type_of(&self.pool, a) {
             Ty::U32 => Type::U32,
             Ty::S32 => Type::S32,
@@ -48,17 +38,7 @@ impl Kernel {
     }
 
     /// The predicate `a cmp b` of two values, `and` another if given, right here.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let a = k.reg(Class::F32);
-    /// k.set(Type::F32, a, -1.0f32);
-    /// let negative = k.compare_value(Cmp::Lt, Type::F32, a, 0.0f32, None);
-    /// assert_eq!(negative.class, Class::Pred);
-    /// ```
-    pub fn compare_value(
+    pub(crate) fn compare_value(
         &mut self,
         cmp: Cmp,
         ty: Type,
@@ -79,16 +59,7 @@ impl Kernel {
     }
 
     /// The predicate `a and b`, right here.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let (a, b) = (k.compare_here(Cmp::Gt, n, 0, None), k.compare_here(Cmp::Lt, n, 9, None));
-    /// k.and_here(a, b);
-    /// ```
-    pub fn and_here(&mut self, a: Reg, b: Reg) -> Reg {
+    pub(crate) fn and_here(&mut self, a: Reg, b: Reg) -> Reg {
         let (to, op) = (self.reg(Class::Pred), Logic::And);
         self.push(Inst::Logic { op, to, a, b });
         self.meanings.insert(to, Meaning::Logic { op, a, b });
@@ -112,7 +83,7 @@ impl Kernel {
             let shift = i64::from(bytes.trailing_zeros());
             self.binary(Binary::Shl, Type::B32, size, size, shift);
         }
-        self.choose(Type::B32, size, size, 0, row);
+        self.pick(Type::B32, size, size, 0, row);
         let less = self.pool.constant(less);
         let left = self.pool.sub(left, less);
         let p = row;
@@ -129,21 +100,13 @@ impl Kernel {
     }
 
     /// Names the instruction written last: proofs and counters call it so, and the text carries the name.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// k.barrier();
-    /// k.tag("the tile is there");
-    /// ```
-    pub fn tag(&mut self, name: &str) {
+    pub(crate) fn tag(&mut self, name: &str) {
         if let Some(Node::Inst(statement)) = self.scope().body.last_mut() {
             statement.tag = Some(name.to_owned());
         }
     }
 
-    /// A comment line in the text.
+    /// A comment in the text, of one or more lines.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -152,7 +115,10 @@ impl Kernel {
     /// k.comment("the first tile");
     /// ```
     pub fn comment(&mut self, text: impl Display) {
-        self.scope().body.push(Node::Comment(text.to_string()));
+        let lines = self.comment_lines(&text.to_string());
+        self.scope()
+            .body
+            .extend(lines.into_iter().map(Node::Comment));
     }
 
     fn push_if(&mut self, guard: Option<Pred>, inst: Inst) {
@@ -164,45 +130,26 @@ impl Kernel {
     }
 
     /// `to = from`
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let a = k.reg(Class::F32);
-    /// k.set(Type::F32, a, 1.0f32);
-    /// ```
-    pub fn set(&mut self, ty: Type, to: Reg, from: impl Into<Src>) {
+    pub(crate) fn set(&mut self, ty: Type, to: Reg, from: impl Into<Src>) {
         let from = from.into();
         self.push(Inst::Move { ty, to, from });
     }
 
     /// `to = a op b`
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Binary, Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let a = k.reg(Class::F32);
-    /// k.set(Type::F32, a, 1.0f32);
-    /// k.binary(Binary::Add, Type::F32, a, a, 2.0f32);
-    /// ```
-    pub fn binary(&mut self, op: Binary, ty: Type, to: Reg, a: impl Into<Src>, b: impl Into<Src>) {
+    pub(crate) fn binary(
+        &mut self,
+        op: Binary,
+        ty: Type,
+        to: Reg,
+        a: impl Into<Src>,
+        b: impl Into<Src>,
+    ) {
         let (a, b) = (a.into(), b.into());
         self.push(Inst::Binary { op, ty, to, a, b });
     }
 
     /// `to = a·b + c`
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let a = k.reg(Class::F32);
-    /// k.set(Type::F32, a, 1.0f32);
-    /// k.mul_add(Type::F32, a, a, 2.0f32, 3.0f32);
-    /// ```
-    pub fn mul_add(
+    pub(crate) fn mul_add(
         &mut self,
         ty: Type,
         to: Reg,
@@ -215,46 +162,19 @@ impl Kernel {
     }
 
     /// `to = op(a)`
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type, Unary};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let a = k.reg(Class::F32);
-    /// k.set(Type::F32, a, 3.0f32);
-    /// k.unary(Unary::Exp2, Type::F32, a, a);
-    /// ```
-    pub fn unary(&mut self, op: Unary, ty: Type, to: Reg, a: impl Into<Src>) {
+    pub(crate) fn unary(&mut self, op: Unary, ty: Type, to: Reg, a: impl Into<Src>) {
         let a = a.into();
         self.push(Inst::Unary { op, ty, to, a });
     }
 
     /// `to = a` where `p` holds, else `b`.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (a, n) = (k.reg(Class::F32), k.size("n", 100));
-    /// let some = k.compare_here(Cmp::Gt, n, 0, None);
-    /// k.choose(Type::F32, a, 1.0f32, 0.0f32, some);
-    /// ```
-    pub fn choose(&mut self, ty: Type, to: Reg, a: impl Into<Src>, b: impl Into<Src>, p: Reg) {
+    pub(crate) fn pick(&mut self, ty: Type, to: Reg, a: impl Into<Src>, b: impl Into<Src>, p: Reg) {
         let (a, b) = (a.into(), b.into());
         self.push(Inst::Select { ty, to, a, b, p });
     }
 
     /// `to` = what `from` holds, of type `from_ty`, as `to_ty`: exact, or rounded to nearest even.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (a, h) = (k.reg(Class::F32), k.reg(Class::B16));
-    /// k.set(Type::F32, a, 1.0f32);
-    /// k.convert(Type::F16, h, Type::F32, a);
-    /// ```
-    pub fn convert(&mut self, to_ty: Type, to: Reg, from_ty: Type, from: Reg) {
+    pub(crate) fn convert(&mut self, to_ty: Type, to: Reg, from_ty: Type, from: Reg) {
         self.push(Inst::Convert {
             to_ty,
             from_ty,
@@ -264,18 +184,7 @@ impl Kernel {
     }
 
     /// Two `f32` rounded to 16-bit floats in one register.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (a, b) = (k.reg(Class::F32), k.reg(Class::F32));
-    /// k.set(Type::F32, a, 1.0f32);
-    /// k.set(Type::F32, b, 2.0f32);
-    /// let both = k.convert_pair(Type::F16x2, a, b);
-    /// assert_eq!(both.class, Class::B32);
-    /// ```
-    pub fn convert_pair(&mut self, to_ty: Type, low: Reg, high: Reg) -> Reg {
+    pub(crate) fn convert_pair(&mut self, to_ty: Type, low: Reg, high: Reg) -> Reg {
         let to = self.reg(Class::B32);
         self.push(Inst::ConvertPair {
             to_ty,
@@ -287,34 +196,13 @@ impl Kernel {
     }
 
     /// Registers side by side in one of 32 bits, the first in the lowest bits.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (word, halves) = (k.reg(Class::B32), k.regs(Class::B16, 2));
-    /// for &h in &halves {
-    ///     k.set(Type::B16, h, 1);
-    /// }
-    /// k.pack(word, &halves);
-    /// ```
-    pub fn pack(&mut self, to: Reg, parts: &[Reg]) {
+    pub(crate) fn pack(&mut self, to: Reg, parts: &[Reg]) {
         let parts = parts.to_vec();
         self.push(Inst::Pack { to, parts });
     }
 
     /// The two halves of a register, the lower first.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let word = k.reg(Class::B32);
-    /// k.set(Type::B32, word, 65_537);
-    /// let [low, high] = k.unpack(word);
-    /// assert_ne!(low, high);
-    /// ```
-    pub fn unpack(&mut self, from: Reg) -> [Reg; 2] {
+    pub(crate) fn unpack(&mut self, from: Reg) -> [Reg; 2] {
         let halves = [self.reg(Class::B16), self.reg(Class::B16)];
         self.push(Inst::Unpack {
             to: halves.to_vec(),
@@ -324,37 +212,14 @@ impl Kernel {
     }
 
     /// Four bytes of `a` (0 to 3) and `b` (4 to 7), a hexadecimal digit each, the lowest byte last.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let word = k.reg(Class::B32);
-    /// k.set(Type::B32, word, 258);
-    /// // The bytes in reverse.
-    /// k.permute(word, word, 0x0123);
-    /// ```
-    pub fn permute(&mut self, a: Reg, b: Reg, selector: u16) -> Reg {
+    pub(crate) fn permute(&mut self, a: Reg, b: Reg, selector: u16) -> Reg {
         let to = self.reg(Class::B32);
         self.push(Inst::Permute { to, a, b, selector });
         to
     }
 
     /// Exchanges a 32-bit register between the lanes of a warp, all of which take part.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Binary, Class, Kernel, Shuffle, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let sum = k.reg(Class::F32);
-    /// k.set(Type::F32, sum, 1.0f32);
-    /// // The sum over the 32 lanes, in each of them.
-    /// for distance in [16, 8, 4, 2, 1] {
-    ///     let other = k.shuffle(Shuffle::Butterfly, sum, distance);
-    ///     k.binary(Binary::Add, Type::F32, sum, sum, other);
-    /// }
-    /// ```
-    pub fn shuffle(&mut self, mode: Shuffle, from: Reg, lane: impl Into<Src>) -> Reg {
+    pub(crate) fn shuffle(&mut self, mode: Shuffle, from: Reg, lane: impl Into<Src>) -> Reg {
         let to = self.reg(from.class);
         let lane = lane.into();
         self.push(Inst::Shuffle {
@@ -413,18 +278,13 @@ impl Kernel {
     }
 
     /// `d += a·b` by a warp.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let atom = std::sync::Arc::new(layout_core::atoms::MMA_M16N8K16_F16);
-    /// let [a, b, c] = atom.registers().map(|n| n as usize);
-    /// let (a, b) = (k.regs(Class::B32, a), k.regs(Class::B32, b));
-    /// let sums = k.regs(Class::F32, c);
-    /// k.multiply_accumulate(&atom, &sums, &a, &b);
-    /// ```
-    pub fn multiply_accumulate(&mut self, atom: &Arc<MmaAtom>, d: &[Reg], a: &[Reg], b: &[Reg]) {
+    pub(crate) fn multiply_accumulate(
+        &mut self,
+        atom: &Arc<MmaAtom>,
+        d: &[Reg],
+        a: &[Reg],
+        b: &[Reg],
+    ) {
         self.push(Inst::Mma {
             atom: Arc::clone(atom),
             d: d.to_vec(),

@@ -1,7 +1,7 @@
-//! Loops, and what they carry from turn to turn: a counter, addresses that advance by one addition, buffers that alternate by one
+//! Loops, and what they carry from iteration to iteration: a counter, addresses that advance by one addition, buffers that alternate by one
 //! exclusive or.
 //!
-//! A loop is its scope: initial values before it, what is computed in each turn, and at the end of a turn the advances.
+//! A loop is its scope: initial values before it, what is computed in each iteration, and at the end of an iteration the advances.
 //! `stage0 = base; loop { … ; stage0 ^= 4096; k += 8 }`.
 
 use super::{Kernel, Scope};
@@ -13,20 +13,10 @@ use crate::ir::node::{Counts, Loop, LoopEnd, Node};
 use crate::ir::value::{Class, Reg, Src, Type};
 
 /// An open loop.
-///
-/// ```
-/// use layout_codegen::ir::Kernel;
-///
-/// let mut k = Kernel::new("k", 32);
-/// let n = k.size("n", 100);
-/// let turn = k.open_loop("i", 0, 8, 100);
-/// assert_eq!(k.pool.facts(turn.counter).hi, 100);
-/// k.close_loop(&turn, n);
-/// ```
 #[derive(Debug)]
-pub struct LoopHandle {
+pub(crate) struct LoopHandle {
     /// The counter: `start`, `start + step`, …
-    pub counter: Expr,
+    pub(crate) counter: Expr,
     from: Src,
     start: i64,
     step: i64,
@@ -44,20 +34,79 @@ impl LoopHandle {
     }
 }
 
+/// The deepest nest of loops and regions.
+pub(super) const DEEPEST: Level = 64;
+
 impl Kernel {
-    /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
+    /// Does `body` with a counter that takes the values `start`, `start + step`, … below `limit`; not at all if there are none. Where `limit` is the same for all
+    /// threads of a block, they may wait for each other in it.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::{S32, Variable};
+    /// use layout_codegen::view::ViewError;
     ///
+    /// // The sum of the numbers below n.
     /// let mut k = Kernel::new("example", 32);
-    /// let (m, n) = (k.size("m", 100), k.size("n", 100));
-    /// let first = k.open_loop("i", 0, 4, 100);
-    /// k.close_loop(&first, m);
-    /// let rest = k.resume_loop("j", &first, 1, 200);
-    /// k.close_loop(&rest, n);
+    /// let n = k.size("n", 100);
+    /// let sum = k.variable(S32::from(0));
+    /// k.for_loop("i", 0, 1, n, |k, i| {
+    ///     let i = S32::index(k, i);
+    ///     let more = sum.get(k).add(k, i);
+    ///     sum.set(k, more);
+    ///     Ok::<(), ViewError>(())
+    /// })?;
+    /// # Ok::<(), ViewError>(())
     /// ```
-    pub fn resume_loop(
+    ///
+    /// # Errors
+    ///
+    /// Those of `body`. A counter that is negative, does not grow or would pass 2³² is a mistake that [`Kernel::build`] reports.
+    pub fn for_loop<E>(
+        &mut self,
+        name: &str,
+        start: i64,
+        step: i64,
+        limit: Expr,
+        body: impl FnOnce(&mut Self, Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let facts = self.pool.facts(limit);
+        let last = facts.hi.max(start.into()).saturating_add(step.into());
+        let name = self.checked_name("the loop", name);
+        if start < 0 || step < 1 || facts.lo < 0 || last > u32::MAX.into() {
+            self.mistake(format!(
+                "the loop `{name}` from {start} by {step} below {} to {}: a counter begins at 0 or above, grows, and stays below 2^32 with its last step",
+                facts.lo, facts.hi
+            ));
+            return Ok(());
+        }
+        if self.level() >= DEEPEST {
+            self.mistake(format!(
+                "the loop `{name}` is nested deeper than {DEEPEST} loops and branches: nest fewer"
+            ));
+            return Ok(());
+        }
+        let most = last as i64 - step;
+        // The limit is computed before the loop, where its variables have the values that it is meant for.
+        let turn = self.open_loop(&name, start, step, most);
+        self.counts_alike(&turn, limit);
+        let counter = turn.counter;
+        let (done, same) = self.around(|k| body(k, counter));
+        if same {
+            self.close_loop(&turn, limit);
+        }
+        done
+    }
+
+    /// Where all threads of a block agree on a loop's limit, they agree on its counter.
+    pub(crate) fn counts_alike(&mut self, turn: &LoopHandle, limit: Expr) {
+        if self.agrees(limit) {
+            self.note_uniform(&turn.name);
+        }
+    }
+
+    /// Opens a loop that goes on where another ended: its counter starts with the other's last value.
+    pub(crate) fn resume_loop(
         &mut self,
         name: &str,
         after: &LoopHandle,
@@ -72,26 +121,23 @@ impl Kernel {
 
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Kernel::close_loop`] gets, which
     /// is at most `limit_hi`.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let turn = k.open_loop("i", 0, 4, 100);
-    /// assert_eq!(k.pool.facts(turn.counter).trailing_zeros(), 2);
-    /// k.close_loop(&turn, n);
-    /// ```
-    pub fn open_loop(&mut self, stem: &str, start: i64, step: i64, limit_hi: i64) -> LoopHandle {
+    pub(crate) fn open_loop(
+        &mut self,
+        stem: &str,
+        start: i64,
+        step: i64,
+        limit_hi: i64,
+    ) -> LoopHandle {
         let register = self.reg(Class::B32);
         let name = self.unique(stem);
         self.scopes.push(Scope::default());
+        self.open.enter_loop();
         let level = self.level();
         let align = start.trailing_zeros().min(step.trailing_zeros());
         let counter = self
             .pool
             .var_aligned(&name, limit_hi.max(start), align, level);
-        self.bind(&name, register, Ty::U32);
+        self.bind_in(level, &name, register, Ty::U32);
         LoopHandle {
             counter,
             from: start.into(),
@@ -107,61 +153,19 @@ impl Kernel {
 
     /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
     /// everything it carries set to its initial value.
-    ///
-    /// # Panics
-    ///
-    /// Without an open loop: a mistake of the emitter, not of its input.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let turn = k.open_loop("i", 0, 1, 100);
-    /// k.close_loop(&turn, n);
-    /// ```
-    pub fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
+    pub(crate) fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
         self.end_loop(handle, LoopEnd::Below { limit, none, again });
     }
 
     /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
-    ///
-    /// # Panics
-    ///
-    /// Without an open loop: a mistake of the emitter, not of its input.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let turn = k.open_loop("i", 0, 1, 101);
-    /// let again = k.compare(Cmp::Lt, turn.counter, n);
-    /// k.close_loop_while(&turn, again);
-    /// ```
-    pub fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
+    pub(crate) fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         self.end_loop(handle, LoopEnd::While { again });
     }
 
     /// Closes a loop that only [`Kernel::leave_loop`] leaves; the text calls the place behind it so.
-    ///
-    /// # Panics
-    ///
-    /// Without an open loop: a mistake of the emitter, not of its input.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let n = k.size("n", 100);
-    /// let turn = k.open_loop("i", 0, 1, 100);
-    /// let last = k.compare(Cmp::Ge, turn.counter, n);
-    /// k.leave_loop(last, true);
-    /// k.close_endless_loop(&turn, "counted");
-    /// ```
-    pub fn close_endless_loop(&mut self, handle: &LoopHandle, behind: &'static str) {
+    pub(crate) fn close_endless_loop(&mut self, handle: &LoopHandle, behind: &'static str) {
         self.end_loop(handle, LoopEnd::Left);
         if let Some(Node::Loop(l)) = self.scope().body.last_mut() {
             l.behind = Some(behind);
@@ -310,7 +314,7 @@ impl Kernel {
         of: &LoopHandle,
     ) -> Expr {
         let (hi, ty) = (self.pool.facts(e).hi, type_of(&self.pool, e));
-        self.bind(name, reg, ty);
+        self.bind_in(of.level, name, reg, ty);
         self.pool
             .var(name, 0, i64::try_from(hi).unwrap_or(i64::MAX / 2), of.level)
     }

@@ -8,21 +8,10 @@ impl Kernel {
     /// Begins what the threads from the end of the role before to `end` do, until the kernel ends; `end` is a multiple of 128, and of the last role the
     /// number of threads. Barriers of the block are behind the threads then: roles meet at mbarriers.
     ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("k", 256);
-    /// k.begin_role("first", 128);
-    /// k.begin_role("second", 256);
-    /// k.end_roles();
-    /// let text = layout_codegen::print::module(&[k.finish()], "8.0", "sm_90a");
-    /// assert!(text.contains("bra second_1;") && text.contains("second_1:"));
-    /// ```
-    ///
     /// # Panics
     ///
     /// Inside of a loop or a branch.
-    pub fn begin_role(&mut self, name: &'static str, end: u32) {
+    pub(crate) fn begin_role(&mut self, name: &'static str, end: u32) {
         self.end_role();
         assert!(
             self.is_closed(),
@@ -42,16 +31,7 @@ impl Kernel {
     }
 
     /// Ends the last role, and with it the kernel.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Kernel, Node};
-    ///
-    /// let mut k = Kernel::new("k", 128);
-    /// k.begin_role("all", 128);
-    /// k.end_roles();
-    /// assert!(matches!(k.finish().nodes.last(), Some(Node::Roles(_))));
-    /// ```
-    pub fn end_roles(&mut self) {
+    pub(crate) fn end_roles(&mut self) {
         self.end_role();
         let roles = std::mem::take(&mut self.roles);
         self.scope().body.push(Node::Roles(roles));

@@ -10,17 +10,7 @@ use crate::ir::value::{Class, Cmp, Logic, Reg, Src, Type};
 
 impl Kernel {
     /// The register that holds `e`, computed as far out as its variables allow.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let thread = k.thread();
-    /// let e = k.pool.scale(thread, 12);
-    /// // Equal expressions are one register.
-    /// assert_eq!(k.value(e), k.value(e));
-    /// ```
-    pub fn value(&mut self, e: Expr) -> Reg {
+    pub(crate) fn value(&mut self, e: Expr) -> Reg {
         match self.emit_expr(e) {
             Operand::Reg(id, ty) => Reg {
                 class: class_of(ty),
@@ -43,29 +33,12 @@ impl Kernel {
     }
 
     /// `e` as a register or an immediate.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let seven = k.pool.constant(7);
-    /// assert_eq!(k.operand(seven), 7.into());
-    /// ```
-    pub fn operand(&mut self, e: Expr) -> Src {
+    pub(crate) fn operand(&mut self, e: Expr) -> Src {
         source(self.emit_expr(e))
     }
 
     /// The predicate `a cmp b`, computed as far out as possible.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (thread, n) = (k.thread(), k.size("n", 100));
-    /// let inside = k.compare(Cmp::Lt, thread, n);
-    /// assert_eq!(inside.class, Class::Pred);
-    /// ```
-    pub fn compare(&mut self, cmp: Cmp, a: Expr, b: Expr) -> Reg {
+    pub(crate) fn compare(&mut self, cmp: Cmp, a: Expr, b: Expr) -> Reg {
         let level = self.home(self.pool.facts(a).level.max(self.pool.facts(b).level));
         let seen = self.horizon().min(level)..=level;
         if let Some(&p) = self.scopes[seen]
@@ -111,16 +84,7 @@ impl Kernel {
     }
 
     /// The predicate `a cmp b` of a register that takes no part in addresses, at the kernel's entry.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Class, Cmp, Kernel, ParamKind, Type};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let alpha = k.param_scalar("alpha", ParamKind::F32);
-    /// let none = k.compare_scalar(Cmp::Eq, Type::F32, alpha, 0.0f32);
-    /// assert_eq!(none.class, Class::Pred);
-    /// ```
-    pub fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
+    pub(crate) fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
         let to = self.reg(Class::Pred);
         let inst = Inst::Compare {
             cmp,
@@ -135,16 +99,7 @@ impl Kernel {
     }
 
     /// A predicate computed at `level` from two others.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel, Logic};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (thread, n) = (k.thread(), k.size("n", 100));
-    /// let (a, b) = (k.compare(Cmp::Lt, thread, n), k.compare(Cmp::Gt, n, thread));
-    /// k.combine(Logic::And, a, b, 0);
-    /// ```
-    pub fn combine(&mut self, op: Logic, a: Reg, b: Reg, level: Level) -> Reg {
+    pub(crate) fn combine(&mut self, op: Logic, a: Reg, b: Reg, level: Level) -> Reg {
         let to = self.reg(Class::Pred);
         self.at_top(level, Inst::Logic { op, to, a, b });
         self.meanings.insert(to, Meaning::Logic { op, a, b });
@@ -152,19 +107,12 @@ impl Kernel {
     }
 
     /// The variable that equals `a` where `p` holds and `b` elsewhere, at the kernel's entry.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Cmp, Kernel};
-    ///
-    /// let mut k = Kernel::new("example", 32);
-    /// let (thread, n) = (k.thread(), k.size("n", 100));
-    /// let p = k.compare(Cmp::Lt, thread, n);
-    /// let smaller = k.select(p, thread, n);
-    /// assert_eq!(k.pool.facts(smaller).hi, 100);
-    /// // The other way round is another value.
-    /// assert_ne!(k.select(p, n, thread), smaller);
-    /// ```
-    pub fn select(&mut self, p: Reg, a: Expr, b: Expr) -> Expr {
+    pub(crate) fn select(&mut self, p: Reg, a: Expr, b: Expr) -> Expr {
+        self.select_at(p, (a, b), 0)
+    }
+
+    /// As [`Kernel::select`], of values and a predicate of `level`.
+    fn select_at(&mut self, p: Reg, (a, b): (Expr, Expr), level: Level) -> Expr {
         if a == b {
             return a;
         }
@@ -188,7 +136,7 @@ impl Kernel {
             b: y,
             p,
         };
-        self.at_top(0, inst);
+        self.at_top(level, inst);
         self.meanings.insert(to, Meaning::Select { p, a, b });
         let (lo, hi) = (
             fa.lo.min(fb.lo),
@@ -196,19 +144,42 @@ impl Kernel {
         );
         let name = self.unique("select");
         let e = match i64::try_from(lo) {
-            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, 0),
+            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, level),
             _ => {
                 let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
-                self.pool.var_aligned(&name, hi, zeros, 0)
+                self.pool.var_aligned(&name, hi, zeros, level)
             }
         };
-        self.bind(&name, to, type_of(&self.pool, e));
-        let home = self.home(0);
+        self.bind_in(level, &name, to, type_of(&self.pool, e));
+        let home = self.home(level);
         self.scopes[home].selected.insert((p, a, b), e);
         e
     }
 
-    /// The variable that equals the smaller of two values, at the kernel's entry.
+    /// The variable that equals `then` where `a cmp b`, and `otherwise` elsewhere, computed as far out as possible.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (m, n, zero) = (k.size("m", 200), k.size("n", 100), k.constant(0));
+    /// let rest = k.choose(m, Cmp::Lt, n, m, zero);
+    /// assert_eq!(k.range(rest), (0, 200));
+    /// ```
+    pub fn choose(&mut self, a: Expr, cmp: Cmp, b: Expr, then: Expr, otherwise: Expr) -> Expr {
+        let all = [a, b, then, otherwise];
+        let level = all.map(|e| self.pool.facts(e).level).into_iter().max();
+        let p = self.compare(cmp, a, b);
+        let chosen = self.select_at(p, (then, otherwise), level.unwrap_or(0));
+        if all.into_iter().all(|e| self.agrees(e)) {
+            for name in self.pool.variables(chosen) {
+                self.note_uniform(&name);
+            }
+        }
+        chosen
+    }
+
+    /// The variable that equals the smaller of two values.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -220,15 +191,14 @@ impl Kernel {
     /// assert_eq!(k.smaller(n, n), n);
     /// ```
     pub fn smaller(&mut self, a: Expr, b: Expr) -> Expr {
-        let less = self.compare(Cmp::Lt, a, b);
-        self.select(less, a, b)
+        self.choose(a, Cmp::Lt, b, a, b)
     }
 
     pub(super) fn widened(&mut self, e: Expr, wide: bool) -> Src {
-        let v = self.emit_expr(e);
+        let (v, level) = (self.emit_expr(e), self.pool.facts(e).level);
         source(match v {
             Operand::Reg(_, from) if wide && !from.wide() => {
-                self.placer().op(0, Ty::U64, Op::Widen, &[v])
+                self.placer().op(level, Ty::U64, Op::Widen, &[v])
             }
             _ => v,
         })
@@ -241,16 +211,17 @@ impl Kernel {
     ///
     /// let mut k = Kernel::new("example", 32);
     /// let n = k.size("n", 100);
-    /// let ten = k.pool.constant(10);
-    /// let rest = k.pool.sub(n, ten);
+    /// let ten = k.constant(10);
+    /// let rest = k.sub(n, ten);
     /// let rest = k.bounded(rest, 90);
-    /// assert_eq!(k.pool.facts(rest).lo, 0);
+    /// assert_eq!(k.range(rest), (0, 90));
     /// ```
     pub fn bounded(&mut self, e: Expr, hi: i64) -> Expr {
         let seen = &self.scopes[self.horizon()..];
         if let Some(&e) = seen.iter().find_map(|s| s.bounded.get(&(e, hi))) {
             return e;
         }
+        let level = self.pool.facts(e).level;
         let reg = self.value(e);
         let wide = hi > i64::from(u32::MAX);
         let reg = if reg.class == Class::B64 && !wide {
@@ -261,7 +232,7 @@ impl Kernel {
                 to,
                 from: reg,
             };
-            self.at_top(0, inst);
+            self.at_top(level, inst);
             to
         } else {
             reg
@@ -272,9 +243,12 @@ impl Kernel {
             Ty::U32
         };
         let name = self.unique("bounded");
-        self.bind(&name, reg, ty);
-        let variable = self.pool.var(&name, 0, hi, 0);
-        let home = self.home(0);
+        self.bind_in(level, &name, reg, ty);
+        if self.agrees(e) {
+            self.note_uniform(&name);
+        }
+        let variable = self.pool.var(&name, 0, hi, level);
+        let home = self.home(level);
         self.scopes[home].bounded.insert((e, hi), variable);
         variable
     }
@@ -293,7 +267,10 @@ impl Kernel {
         self.at_top(0, inst);
         self.meanings.insert(to, Meaning::NotNegative { of: e });
         let name = self.unique("not_negative");
-        self.bind(&name, to, Ty::U32);
+        self.bind_in(0, &name, to, Ty::U32);
+        if self.agrees(e) {
+            self.note_uniform(&name);
+        }
         self.pool.var(&name, 0, hi, 0)
     }
 }

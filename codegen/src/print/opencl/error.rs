@@ -5,16 +5,19 @@ use std::fmt;
 /// Why a kernel cannot be printed as OpenCL C: the kernel, what stands in the way, and what would be accepted.
 ///
 /// ```
-/// use layout_codegen::ir::{Class, Kernel, Shuffle, Type};
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::{Kernel, Shuffle};
 /// use layout_codegen::print::opencl;
+/// use layout_codegen::value::F32;
 ///
 /// let mut k = Kernel::new("exchange", 32);
-/// let a = k.reg(Class::F32);
-/// k.set(Type::F32, a, 3.0f32);
-/// k.shuffle(Shuffle::Butterfly, a, 1);
-/// let error = opencl::program(&[k.finish()], &[]).unwrap_err();
+/// let three: F32 = 3.0.into();
+/// let _ = three.shuffle(&mut k, Shuffle::Butterfly, 1);
+/// let exchange = k.build(Arch(80))?;
+/// let error = opencl::program(&[exchange.entry().clone()], &[]).unwrap_err();
 /// assert_eq!((error.code(), error.kernel.as_str()), ("no_opencl_form", "exchange"));
 /// assert!(error.to_string().contains("a warp shuffle"));
+/// # Ok::<(), layout_codegen::prove::ProofError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenClError {

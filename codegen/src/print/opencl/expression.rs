@@ -232,7 +232,6 @@ impl<'a> Operands<'a> {
                 }
             }
             Src::Int(k) => match ty {
-                Type::Pred => (k != 0).to_string(),
                 Type::S32 => signed(k, false),
                 Type::S64 => signed(k, true),
                 Type::F32 | Type::F64 => format!("{k}.0"),

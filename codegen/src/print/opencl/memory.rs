@@ -7,7 +7,7 @@ use super::expression::{Operands, constant, is_atom};
 /// The type of an element in memory.
 pub(super) fn scalar(ty: Type) -> &'static str {
     match ty {
-        Type::U8 | Type::Pred => "uchar",
+        Type::U8 => "uchar",
         Type::S8 => "char",
         // Bits: arithmetic on them is what `cl_khr_fp16` would be for.
         Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => "ushort",

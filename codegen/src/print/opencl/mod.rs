@@ -16,6 +16,7 @@
 //! literally: what was proven of the representation holds of the text.
 //!
 //! ```
+//! use layout_codegen::Arch;
 //! use layout_codegen::ir::{Axis, Element, Kernel};
 //! use layout_codegen::print::opencl;
 //! use layout_core::Layout;
@@ -27,7 +28,8 @@
 //! let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
 //! let y = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &one, thread)?;
 //! k.copy(&x, &y)?;
-//! let text = opencl::program(&[k.finish()], &[])?;
+//! let copy = k.build(Arch(80))?;
+//! let text = opencl::program(&[copy.entry().clone()], &[])?;
 //! assert!(text.contains("void copy(const uint n, const __global float *restrict x, __global float *restrict y)"), "{text}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -64,7 +66,7 @@ pub const LOCAL_LIMIT: u64 = 65_536;
 /// [`OpenClError`] for what OpenCL C has no form for, and for more than [`LOCAL_LIMIT`] bytes of local memory.
 pub fn program(kernels: &[Entry], about: &[String]) -> Result<String, OpenClError> {
     let mut out = String::new();
-    for line in about {
+    for line in about.iter().flat_map(|text| text.lines()) {
         let _ = writeln!(out, "// {line}");
     }
     for line in kernels.iter().flat_map(|k| &k.comments) {
@@ -101,6 +103,16 @@ fn has_doubles(k: &Entry) -> bool {
 
 /// Adds a kernel's text; returns the macros in it.
 fn kernel(out: &mut String, k: &Entry) -> Result<Macros, OpenClError> {
+    if names::is_reserved(&k.name) {
+        return Err(OpenClError {
+            kernel: k.name.clone(),
+            what: format!(
+                "the name `{}`, which OpenCL C reserves or the text uses",
+                k.name
+            ),
+            instead: "take another name for it",
+        });
+    }
     let mut names = Names::of(k);
     let pointers = Pointers::of(k);
     let declarations = Declarations::of(k);

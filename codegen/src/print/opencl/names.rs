@@ -86,6 +86,11 @@ const RESERVED: [&str; 73] = [
     "NAN",
 ];
 
+/// Whether a kernel cannot have this name.
+pub(super) fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+}
+
 /// The names of a kernel's registers and parameters.
 pub(super) struct Names {
     registers: BTreeMap<Reg, String>,

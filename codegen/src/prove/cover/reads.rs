@@ -10,7 +10,7 @@
 
 use super::roles;
 use crate::prove::ProofError;
-use crate::prove::execute::Trace;
+use crate::prove::execute::{Arrives, Trace};
 use crate::prove::memory::GlobalAccess;
 use crate::prove::numbers::{Mask, Num, Terms};
 use crate::prove::value::Lin;
@@ -66,6 +66,16 @@ pub(super) fn own(
             output: output.to_owned(),
             reason,
         };
+        // Threads do not wait for each other's copies, so that a barrier orders no copy before the store of another thread.
+        let asynchronous = match &load.arrives {
+            Arrives::Now => false,
+            Arrives::At(wait) if stores.iter().all(|s| wait.is_between([load, s])) => true,
+            _ => {
+                return Err(refused(
+                    "an asynchronous copy reads it, and the wait for that copy is not known to be between the two: wait for it before the store".to_owned(),
+                ));
+            }
+        };
         let active = load.facts.active;
         let coordinates = roles::coordinates_in(trace, load, &first.turns);
         let terms = terms(&coordinates);
@@ -90,6 +100,11 @@ pub(super) fn own(
             });
             if !inside {
                 return Err(refused(of_others.to_owned()));
+            }
+            if asynchronous {
+                return Err(refused(
+                    "an asynchronous copy of one thread reads what another thread stores: let each thread copy what it stores, or read it by a load".to_owned(),
+                ));
             }
             let meetings = &trace.meetings;
             let met = |s: &GlobalAccess| meetings.iter().any(|m| m.is_between([load, s]));

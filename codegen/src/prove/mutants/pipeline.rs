@@ -5,9 +5,9 @@ use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 use super::{Subject, judged};
 use crate::index::Expr;
-use crate::ir::{Axis, Binary, Class, Element, Entry, Kernel, Type};
+use crate::ir::{Axis, Element, Entry, Kernel};
 use crate::pipeline::{Ring, Staged};
-use crate::view::{Use, Values, View, ViewError};
+use crate::view::{Use, View, ViewError};
 
 /// The kernel for rings of so many stages.
 fn sums(stages: [i64; 2]) -> Result<Entry, ViewError> {
@@ -36,10 +36,9 @@ fn sums(stages: [i64; 2]) -> Result<Entry, ViewError> {
     let [xs, zs] = ["xs", "zs"].map(|name| Staged::new(name, Element::F32, [16, 16], &uses));
     let xs = k.ring(stages[0], [xs], from(x))?;
     let zs = k.ring(stages[1], [zs], from(z))?;
-    let registers = k.regs(Class::F32, 4);
-    for &r in &registers {
-        k.set(Type::F32, r, 0.0f32);
-    }
+    let to = y.tile(&mut k, &[16, 16], &[i, zero])?;
+    let to = to.partition(&mut k, &reads, thread)?;
+    let sums = k.fragment_of(&to, 0.0)?;
     let round = k.pool.constant(15);
     let end = k.pool.add(cols, round);
     let steps = k.pool.shr(end, 4);
@@ -47,19 +46,13 @@ fn sums(stages: [i64; 2]) -> Result<Entry, ViewError> {
         let mut add = |k: &mut Kernel, ring: &Ring<'_, 1>| {
             let [tile] = step.arrived(k, ring)?;
             let tile = tile.partition(k, &reads, thread)?;
-            let values = k.load_tile(&tile)?;
-            for (&sum, &value) in registers.iter().zip(&values.registers) {
-                k.binary(Binary::Add, Type::F32, sum, sum, value);
-            }
-            Ok::<(), ViewError>(())
+            let values = k.load_fragment(&tile)?;
+            sums.update_with(k, &values, |k, sum, value| sum.add(k, value))
         };
         add(k, &xs)?;
         add(k, &zs)
     })?;
-    let to = y.tile(&mut k, &[16, 16], &[i, zero])?;
-    let to = to.partition(&mut k, &reads, thread)?;
-    let element = Element::F32;
-    k.store_tile(&to, &Values { element, registers })?;
+    k.store_fragment(&to, &sums)?;
     Ok(k.finish())
 }
 

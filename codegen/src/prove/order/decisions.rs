@@ -1,7 +1,16 @@
 //! What a path has decided: the values of data that it branched on, and between which numbers values lie.
+//!
+//! A decision lives as long as the values that it is of. Data on which all threads agree are arguments, which a launch does not change. A range is of symbols, and
+//! the count of a loop's iterations is one: with the next iteration a decision dies that is of the count, or of a value that is defined by it.
+//!
+//! ```text
+//! i < 100        i ranges over 0 … 99; in the next iteration over 1 … 100
+//! (i & 1) < 1    says nothing of the next iteration
+//! ```
 
 use crate::prove::formula::Formula;
 use crate::prove::numbers::Num;
+use crate::prove::symbols::{Change, Definition, Symbols};
 use crate::prove::value::{Lin, Mono, Sym};
 
 /// What a path has decided.
@@ -224,55 +233,83 @@ impl Decisions {
         }
     }
 
-    /// Advances to the next turn: the range of each value moves by the value's step. `most` is the largest constant that the loop compares a value with.
-    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin], most: i64) {
-        self.either.retain(|f| !mentions(f, turn));
+    /// A loop begins, whose iterations are counted by `turn` from 0: what an earlier execution of it left is forgotten. Low bits of the count, and of what grows
+    /// with it, are known as long as they are followed from here.
+    pub(super) fn begin(&mut self, turn: Sym, values: &[Lin], symbols: &Symbols) {
+        self.forget(turn, symbols);
+        self.zero.push(turn);
+        for form in values.iter().flat_map(Lin::symbols) {
+            if cycle(&Lin::symbol(form), turn, symbols).is_some()
+                && let Some(first) = symbols.value(&Lin::symbol(form), &[(turn, 0)])
+            {
+                self.narrow(Lin::symbol(form), first, first);
+            }
+        }
+    }
+
+    /// Advances to the next iteration: the range of each value moves by the value's step, and what is said of values that change in another way is
+    /// forgotten. `most` is the largest constant that the loop compares a value with.
+    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin], most: i64, symbols: &Symbols) {
+        self.either.retain(|f| !symbols.formula_depends(f, turn));
         let first = self.zero.contains(&turn);
         let old = std::mem::take(&mut self.ranges);
-        let step = |f: &Lin| {
-            f.terms
-                .list()
-                .iter()
-                .find(|(m, _)| m.symbols().eq([turn]))
-                .and_then(|(_, c)| c.one())
-        };
         if first {
             self.zero.retain(|&s| s != turn);
             // What was known without the turn is known of each value that differs by turns only.
             for (form, lo, hi) in &old {
                 for value in values {
                     let (with_turn, _) = self.form(value);
+                    let Change::By(step) = symbols.change(&with_turn, turn) else {
+                        continue;
+                    };
                     let terms = with_turn.terms.list();
-                    let left = terms
-                        .iter()
-                        .filter(|(m, _)| !m.symbols().any(|s| s == turn));
-                    let bare = Lin::of(left.copied(), Num::ZERO);
-                    if bare == *form
-                        && let Some(a) = step(&with_turn)
-                    {
-                        let (lo, hi) = moved((*lo, *hi), a, most);
+                    let left = terms.iter().filter(|(m, _)| !m.symbols().eq([turn]));
+                    if Lin::of(left.copied(), Num::ZERO) == *form {
+                        let (lo, hi) = moved((*lo, *hi), step, most);
                         self.narrow(with_turn, lo, hi);
                     }
                 }
             }
         }
         for (form, lo, hi) in old {
-            match step(&form) {
-                Some(a) => {
-                    let (lo, hi) = moved((lo, hi), a, most);
+            match symbols.change(&form, turn) {
+                Change::By(step) => {
+                    let (lo, hi) = moved((lo, hi), step, most);
                     self.narrow(form, lo, hi);
                 }
-                None if form.mentions(turn) => {}
-                None => self.narrow(form, lo, hi),
+                Change::None => self.narrow(form, lo, hi),
+                Change::Other => {
+                    if let Some((_, step, bits)) = cycle(&form, turn, symbols)
+                        && lo == hi
+                    {
+                        let next = lo.wrapping_add(step) & ((1 << bits) - 1);
+                        self.narrow(form, next, next);
+                    }
+                }
             }
         }
     }
 
-    /// What is said of a symbol is forgotten.
-    pub(super) fn forget(&mut self, sym: Sym) {
-        self.ranges.retain(|(f, _, _)| !f.mentions(sym));
-        self.either.retain(|f| !mentions(f, sym));
+    /// What is said of a symbol, and of all that is defined by it, is forgotten.
+    pub(super) fn forget(&mut self, sym: Sym, symbols: &Symbols) {
+        self.ranges
+            .retain(|(f, _, _)| symbols.change(f, sym) == Change::None);
+        self.either.retain(|f| !symbols.formula_depends(f, sym));
         self.zero.retain(|&s| s != sym);
+    }
+}
+
+/// Low bits that are followed from iteration to iteration: more have too many states.
+const CYCLE: u32 = 4;
+
+/// The value of which a form is the low bits, its step and the number of the bits, if a count steps it.
+fn cycle(form: &Lin, turn: Sym, symbols: &Symbols) -> Option<(Lin, i64, u32)> {
+    let Definition::Low(of, bits @ 1..=CYCLE) = symbols.info(form.single()?).definition else {
+        return None;
+    };
+    match symbols.change(&of, turn) {
+        Change::By(step) => Some((of, step, bits)),
+        _ => None,
     }
 }
 
@@ -294,10 +331,128 @@ fn moved((lo, hi): (i64, i64), by: i64, most: i64) -> (i64, i64) {
     (lo, hi)
 }
 
-fn mentions(f: &Formula, sym: Sym) -> bool {
-    match f {
-        Formula::Ge(x) => x.mentions(sym),
-        Formula::And(a, b) | Formula::Or(a, b) => mentions(a, sym) || mentions(b, sym),
-        _ => false,
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prove::symbols::Symbols;
+
+    impl Decisions {
+        /// Whether everything that is remembered holds where symbols have these values.
+        fn allows(&self, symbols: &Symbols, at: &[(Sym, i64)]) -> bool {
+            let within = |(form, lo, hi): &(Lin, i64, i64)| {
+                let value = symbols.value(form, at).expect("a value");
+                *lo <= value && value <= *hi
+            };
+            let value = |s: &Sym| symbols.value(&Lin::symbol(*s), at);
+            self.ranges.iter().all(within)
+                && self
+                    .either
+                    .iter()
+                    .all(|f| symbols.holds_at(f, at) == Some(true))
+                && self.zero.iter().all(|s| value(s) == Some(0))
+        }
+    }
+
+    /// What a path remembers is true in every iteration that it comes to: for values that are defined by the count in all ways, compared at random.
+    #[test]
+    fn no_decision_outlives_its_iteration() {
+        let mut random = 0x1234_5678_9abc_def1_u64;
+        let mut next = move |below: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % below
+        };
+        let (mut remembered, mut decided) = (0, 0);
+        for _ in 0..400 {
+            let mut symbols = Symbols::default();
+            let [turn, outer, n] = [100, 100, 1000].map(|most| symbols.free(0, most, false));
+            let (i, j, size) = (Lin::symbol(turn), Lin::symbol(outer), Lin::symbol(n));
+            let mut forms = vec![
+                i,
+                j,
+                size,
+                size.sub(&i.scale(3)),
+                i.add(&j),
+                i.scale(2).plus(5),
+            ];
+            for x in [i, i.add(&j), i.scale(3), size.add(&i)] {
+                let few = Lin::constant(7);
+                let products = [x.mul(&size), x.mul(&j)];
+                forms.extend(products.into_iter().flatten());
+                forms.extend([
+                    symbols.low(&x, 1),
+                    symbols.low(&x.plus(1), 2),
+                    symbols.shr(&x, 1),
+                    symbols.div(&x, 3),
+                    symbols.xor(&x, &Lin::constant(1)),
+                    symbols.min(&x, &few),
+                    symbols.max(&x, &few),
+                    symbols.read(&x.scale(1 << 30), crate::index::code::Ty::S32),
+                ]);
+                let odd = std::rc::Rc::new(Formula::ge(symbols.low(&x, 1).plus(-1)));
+                forms.push(symbols.ite(&odd, &size, &x, 1));
+                let low = symbols.low(&x, 2);
+                forms.push(low.add(&size));
+            }
+            let values: Vec<Lin> = (0..4)
+                .map(|_| forms[next(forms.len() as u64) as usize])
+                .collect();
+            let at = |t: i64, o: i64| [(turn, t), (outer, o), (n, 300)];
+            let mut paths = vec![Decisions::default()];
+            let most = next(200) as i64;
+            for o in 0..3 {
+                if o > 0 {
+                    paths
+                        .iter_mut()
+                        .for_each(|p| p.turn(outer, &values, most, &symbols));
+                } else {
+                    paths
+                        .iter_mut()
+                        .for_each(|p| p.begin(outer, &values, &symbols));
+                }
+                paths
+                    .iter_mut()
+                    .for_each(|p| p.begin(turn, &values, &symbols));
+                for t in 0..12 {
+                    for value in &values {
+                        let k = match next(2) {
+                            0 => next(20) as i64 - 10,
+                            _ => {
+                                -symbols.value(value, &at(t, o)).expect("a value") + next(3) as i64
+                                    - 1
+                            }
+                        };
+                        let sign = if next(2) == 0 { 1 } else { -1 };
+                        let f = Formula::ge(value.plus(k).scale(sign));
+                        let f = if symbols.holds_at(&f, &at(t, o)) == Some(true) {
+                            std::rc::Rc::new(f)
+                        } else {
+                            f.not()
+                        };
+                        decided += paths.iter().filter(|p| p.decide(&f) == Some(true)).count();
+                        paths = paths.iter().flat_map(|p| p.with(&f)).collect();
+                        paths.retain(|p| p.allows(&symbols, &at(t, o)));
+                        assert!(!paths.is_empty(), "the path that is taken is lost: {f:?}");
+                        paths.truncate(4);
+                    }
+                    paths
+                        .iter_mut()
+                        .for_each(|p| p.turn(turn, &values, most, &symbols));
+                    remembered += paths.iter().map(|p| p.ranges.len()).sum::<usize>();
+                    paths.retain(|p| p.allows(&symbols, &at(t + 1, o)));
+                    assert!(
+                        !paths.is_empty(),
+                        "a fact outlives iteration {t}: {values:?}"
+                    );
+                }
+                paths.iter_mut().for_each(|p| p.forget(turn, &symbols));
+            }
+        }
+        // It does remember, and decide by that.
+        assert!(
+            remembered > 10_000 && decided > 2000,
+            "{remembered} {decided}"
+        );
     }
 }

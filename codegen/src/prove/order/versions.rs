@@ -13,6 +13,7 @@ use super::histories::Histories;
 use super::memory::Effect;
 use crate::prove::execute::{Event, Turns};
 use crate::prove::numbers::Num;
+use crate::prove::symbols::{Change, Symbols};
 use crate::prove::value::{Lin, Sym};
 use crate::quick::QuickMap;
 
@@ -105,27 +106,44 @@ impl Versions {
     }
 
     /// A version as a loop begins, whose turns are counted from 0: what does not mention the turn is said in terms of it, as reads expect it.
-    pub(super) fn entered(&mut self, buffer: u16, number: u32, l: &Turns, r: &Renewal) -> u32 {
-        let Some((_, read)) = r.reads.iter().find(|(b, _)| *b == buffer) else {
-            return number;
-        };
+    pub(super) fn entered(
+        &mut self,
+        buffer: u16,
+        number: u32,
+        (l, symbols): (&Turns, &Symbols),
+        r: &Renewal,
+    ) -> u32 {
+        let read = r.reads.iter().find(|(b, _)| *b == buffer);
         self.mapped(number, |i, x| {
-            let grows = read.get(i).map(|read| {
+            // What an earlier execution of this loop left, said in terms of its counts, has no name any more.
+            if [l.turn, l.trips]
+                .into_iter()
+                .any(|s| symbols.change(x, s) != Change::None)
+            {
+                return None;
+            }
+            let grows = read.and_then(|(_, read)| read.get(i)).map(|read| {
                 let terms = read.terms.list();
                 let grows = terms.iter().filter(|(m, _)| m.symbols().eq([l.turn]));
                 Lin::of(grows.copied(), Num::ZERO)
             });
             match grows {
-                Some(grows) if !x.mentions(l.turn) => Some(x.add(&grows)),
-                _ => Some(*x),
+                Some(grows) => Some(x.add(&grows)),
+                None => Some(*x),
             }
         })
     }
 
     /// A version in the next turn; old if no read expects it or a later one.
-    pub(super) fn renewed(&mut self, buffer: u16, number: u32, l: &Turns, r: &Renewal) -> u32 {
+    pub(super) fn renewed(
+        &mut self,
+        buffer: u16,
+        number: u32,
+        (l, symbols): (&Turns, &Symbols),
+        r: &Renewal,
+    ) -> u32 {
         let before = Lin::symbol(l.turn).plus(-1);
-        let next = self.mapped(number, |_, x| x.substitute(l.turn, &before));
+        let next = self.mapped(number, |_, x| symbols.shifted(x, l.turn, &before));
         let Some(version) = self.all.get(next as usize) else {
             return OLD;
         };
@@ -142,7 +160,7 @@ impl Versions {
     }
 
     /// A version behind a loop, said in terms of the turns that were completed.
-    pub(super) fn left(&mut self, number: u32, l: &Turns, by: Way) -> u32 {
+    pub(super) fn left(&mut self, number: u32, (l, symbols): (&Turns, &Symbols), by: Way) -> u32 {
         let last = match by {
             Way::Before => Lin::constant(0),
             Way::Midst => Lin::symbol(l.trips),
@@ -154,7 +172,7 @@ impl Versions {
             if !single && by != Way::Before && x.mentions(l.turn) {
                 return None;
             }
-            x.substitute(l.turn, &last)
+            symbols.shifted(x, l.turn, &last)
         })
     }
 }
@@ -204,7 +222,7 @@ mod tests {
             (Way::Midst, completed),
             (Way::End, completed.plus(-32)),
         ] {
-            let number = versions.left(tile, &l, way);
+            let number = versions.left(tile, (&l, &symbols), way);
             assert_eq!(versions.all[number as usize], [expected], "{way:?}");
         }
     }

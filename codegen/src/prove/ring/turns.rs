@@ -164,7 +164,7 @@ impl Count<'_> {
             }
             return l.period.iter().try_for_each(|t| self.events(&t.events));
         };
-        let Some(first) = first_use(&turn.events, of)? else {
+        let Some(first) = first_use(&turn.events, of, self.alike.symbols)? else {
             if passes(&turn.events, self.ring) {
                 return Err("a turn is passed on in a loop in which none is taken".to_owned());
             }
@@ -173,7 +173,7 @@ impl Count<'_> {
         };
         let count = counted(l, self.alike)?;
         let at = |turn: &Lin| {
-            let index = first.substitute(l.turn, turn);
+            let index = self.alike.symbols.shifted(&first, l.turn, turn);
             index.ok_or("the number of a turn is not linear".to_owned())
         };
         self.ended()?;

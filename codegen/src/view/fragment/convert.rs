@@ -19,7 +19,7 @@ impl Kernel {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let rounded = k.convert_fragment(&sums, Element::F16)?;
-    /// assert_eq!((rounded.element(), rounded.registers().len()), (Element::F16, 2));
+    /// assert_eq!((rounded.element(), rounded.values()), (Element::F16, 4));
     /// assert!(k.convert_fragment(&sums, Element::F64).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -32,6 +32,7 @@ impl Kernel {
         fragment: &Fragment,
         to: Element,
     ) -> Result<Fragment, ViewError> {
+        fragment.own(self)?;
         let from = fragment.element;
         let (registers, each) = match (from, to) {
             _ if from == to => (fragment.registers.clone(), fragment.each),
@@ -51,9 +52,9 @@ impl Kernel {
                 let mut wide = Vec::new();
                 for &word in &fragment.registers {
                     let halves = if from == Element::F16 {
-                        F16x2::new(word.into()).to_f32(self)
+                        F16x2::held(self, word).to_f32(self)
                     } else {
-                        Bf16x2::new(word.into()).to_f32(self)
+                        Bf16x2::held(self, word).to_f32(self)
                     };
                     wide.extend(halves.map(|half| half.register(self)));
                 }
@@ -61,14 +62,14 @@ impl Kernel {
             }
             (Element::S32, Element::F32) => {
                 let values = fragment.registers.iter();
-                let wide = values.map(|&r| S32::new(r.into()).to_f32(self).register(self));
+                let wide = values.map(|&r| S32::held(self, r).to_f32(self).register(self));
                 (wide.collect(), 1)
             }
             (Element::F32, Element::S8) if fragment.registers.len().is_multiple_of(4) => {
                 let mut words = Vec::new();
                 for four in fragment.registers.chunks(4) {
                     let mut byte = |i: usize| {
-                        let value = F32::new(four[i].into());
+                        let value = F32::held(self, four[i]);
                         value.to_s8(self, Rounding::Nearest).register(self)
                     };
                     let bytes = [byte(0), byte(1), byte(2), byte(3)];
@@ -83,6 +84,11 @@ impl Kernel {
         };
         Ok(Fragment {
             element: to,
+            origin: if to == from {
+                fragment.origin
+            } else {
+                self.here()
+            },
             registers,
             each,
             ..fragment.clone()
@@ -102,7 +108,7 @@ impl Fragment {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
-    /// assert_eq!(sums.convert(&mut k, Element::Bf16)?.registers().len(), 2);
+    /// assert_eq!(sums.convert(&mut k, Element::Bf16)?.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

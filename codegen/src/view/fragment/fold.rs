@@ -40,6 +40,7 @@ impl Fragment {
     /// [`ViewError::Fragment`] for elements other than f32 (and s32, for sums and ordinary maxima), for a fragment without that mode or without another, and
     /// for layouts whose threads have different numbers of values along it.
     pub fn fold(&self, k: &mut Kernel, mode: usize, how: Combine) -> Result<Self, ViewError> {
+        self.own(k)?;
         let refuse = |reason: &str| self.refuse("a fold", reason.to_owned());
         let Some((_, ty)) = how.of(self.element) else {
             return Err(refuse("convert it to f32 first (or sum s32)"));
@@ -77,9 +78,10 @@ impl Fragment {
             return Err(refuse("the order of its threads is no layout"));
         };
         Ok(Self {
-            registers,
+            registers: self.apart(k, registers),
             shape,
             tv: Layout::tuple(&[by_thread, by_value])?,
+            origin: k.here(),
             ..self.clone()
         })
     }

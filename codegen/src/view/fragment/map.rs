@@ -3,68 +3,21 @@
 use super::Fragment;
 use super::holders::Holders;
 use crate::index::Expr;
-use crate::ir::{Class, Element, Kernel, Reg};
+use crate::ir::{Element, Kernel};
 use crate::value::{F32, Kind, Value};
 use crate::view::ViewError;
-
-impl Kernel {
-    /// Calls `f` for each value of a thread, with the value in a register of its own and its coordinates in the tile; what `f` leaves in the
-    /// register is the fragment's new value. An epilogue: a bias, an activation, a scale.
-    ///
-    /// ```
-    /// use layout_codegen::ir::{Binary, Kernel, Type};
-    /// use layout_core::{Layout, TiledMma, atoms};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
-    /// let lane = k.lane();
-    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
-    /// // ReLU.
-    /// k.for_each_value(&sums, |k, value, [_row, _column]| {
-    ///     k.binary(Binary::Max, Type::F32, value, value, 0.0f32);
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Those of `f`.
-    pub fn for_each_value(
-        &mut self,
-        fragment: &Fragment,
-        mut f: impl FnMut(&mut Self, Reg, [Expr; 2]) -> Result<(), ViewError>,
-    ) -> Result<(), ViewError> {
-        for (i, &word) in fragment.registers.iter().enumerate() {
-            let first = i * fragment.each;
-            if fragment.each == 1 {
-                let at = fragment.coordinates(self, first)?;
-                f(self, word, at)?;
-                continue;
-            }
-            let parts = self.regs(Class::B16, fragment.each);
-            self.take_apart(fragment.element, &[word], &parts);
-            for (value, &part) in (first..).zip(&parts) {
-                let at = fragment.coordinates(self, value)?;
-                f(self, part, at)?;
-            }
-            self.put_together(fragment.element, &parts, &[word]);
-        }
-        Ok(())
-    }
-}
 
 impl Fragment {
     /// The values of its registers as typed values, if the type is that of its elements.
     pub(super) fn typed<T: Kind>(
         &self,
+        k: &Kernel,
         operation: &'static str,
     ) -> Result<Vec<Value<T>>, ViewError> {
+        self.own(k)?;
         let fits = T::ELEMENT == self.element;
-        let values = self.registers.iter().filter(|_| fits);
-        let values: Vec<_> = values.filter_map(|&r| Value::of(r)).collect();
-        if values.len() == self.registers.len() {
-            return Ok(values);
+        if fits && self.registers.iter().all(|r| r.class == T::CLASS) {
+            return Ok(self.registers.iter().map(|&r| Value::held(k, r)).collect());
         }
         let accepted = match self.element {
             Element::F32 => "its values are `F32`",
@@ -79,10 +32,48 @@ impl Fragment {
 
     /// The same tile with other registers.
     fn with<T: Kind>(&self, k: &mut Kernel, values: Vec<Value<T>>) -> Self {
+        // A value that is handed through gets a register of its own: the two fragments are set apart from each other.
+        let fresh = |k: &mut Kernel, value: Value<T>| match value.register(k) {
+            same if self.registers.contains(&same) => value.copied(k).register(k),
+            other => other,
+        };
         Self {
-            registers: values.into_iter().map(|v| v.register(k)).collect(),
+            registers: values.into_iter().map(|v| fresh(k, v)).collect(),
+            origin: k.here(),
             ..self.clone()
         }
+    }
+
+    /// This thread's values, as they are now: for what goes beyond [`Fragment::map`], as a scan along a row. Words of 16-bit elements are pairs.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::value::F32;
+    /// use layout_core::Layout;
+    ///
+    /// // The greatest of a thread's four elements, and the first that is as great.
+    /// let mut k = Kernel::new("k", 32);
+    /// let n = k.size("n", 1 << 20);
+    /// let x = k.input("x", Element::F32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let x = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &Layout::parse("(32,4):(4,1)")?, thread)?;
+    /// let values: Vec<F32> = k.load_fragment(&x)?.thread_values(&mut k)?;
+    /// let (mut most, mut at) = (values[0], F32::from(0.0));
+    /// for (i, value) in values.into_iter().enumerate().skip(1) {
+    ///     let greater = value.gt(&mut k, most);
+    ///     at = greater.select(&mut k, (i as f32).into(), at);
+    ///     most = greater.select(&mut k, value, most);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Fragment`] for a type that the values do not have.
+    pub fn thread_values<T: Kind>(&self, k: &mut Kernel) -> Result<Vec<Value<T>>, ViewError> {
+        let values = self.typed(k, "values")?;
+        // Each in a register of its own: the fragment may be set again.
+        Ok(values.into_iter().map(|v: Value<T>| v.copied(k)).collect())
     }
 
     /// `f` of each element of a fragment of f32.
@@ -96,7 +87,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let relu = sums.map(&mut k, |k, x| x.max(k, 0.0))?;
-    /// assert_ne!(relu.registers(), sums.registers());
+    /// assert_eq!(relu.shape(), sums.shape());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -123,7 +114,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// let powers = sums.map_words(&mut k, |k, pair: F16x2| pair.exp2(k))?;
-    /// assert_eq!(powers.registers().len(), 2);
+    /// assert_eq!(powers.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -135,7 +126,7 @@ impl Fragment {
         k: &mut Kernel,
         mut f: impl FnMut(&mut Kernel, Value<T>) -> Value<T>,
     ) -> Result<Self, ViewError> {
-        let values = self.typed("a map")?;
+        let values = self.typed(k, "a map")?;
         let values = values.into_iter().map(|v| f(k, v)).collect();
         Ok(self.with(k, values))
     }
@@ -174,7 +165,7 @@ impl Fragment {
             ));
         }
         let mut values = Vec::new();
-        for (i, value) in self.typed("a map")?.into_iter().enumerate() {
+        for (i, value) in self.typed(k, "a map")?.into_iter().enumerate() {
             let at = self.coordinates(k, i)?;
             values.push(f(k, value, at));
         }
@@ -224,7 +215,7 @@ impl Fragment {
     /// let lane = k.lane();
     /// let (a, b) = (k.accumulators(&mma, [16, 8], lane)?, k.accumulators(&mma, [16, 8], lane)?);
     /// let sums = a.zip_words(&mut k, &b, |k, a: F16x2, b| a.add(k, b))?;
-    /// assert_eq!(sums.registers().len(), 2);
+    /// assert_eq!(sums.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -238,8 +229,8 @@ impl Fragment {
         mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>) -> Value<T>,
     ) -> Result<Self, ViewError> {
         let (mine, theirs) = (
-            self.typed("a pair of fragments")?,
-            other.typed("a pair of fragments")?,
+            self.typed(k, "a pair of fragments")?,
+            other.typed(k, "a pair of fragments")?,
         );
         let at = self.values_of(other)?;
         let pairs = mine.into_iter().zip(at);
@@ -393,11 +384,14 @@ impl Fragment {
             let reason = format!("{} is of another element, shape or layout", new.describe());
             return Err(self.refuse("an assignment", reason));
         };
+        self.own(k)?;
+        new.own(k)?;
         for (&to, from) in self.registers.iter().zip(registers) {
             if to != from {
                 k.set(super::memory::type_of(to.class), to, from);
             }
         }
+        k.sets(&self.registers);
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ impl Kernel {
     /// let copy = TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, Operand::A)?;
     /// let matrices = tile.partition_s(&mut k, &copy, lane)?;
     /// let (a, b) = (k.load_fragment(&pairs)?, k.load_fragment(&matrices)?);
-    /// assert_eq!((a.registers().len(), b.registers().len()), (8, 8));
+    /// assert_eq!((a.values(), b.values()), (16, 16));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -108,10 +108,10 @@ impl Kernel {
         share: &Partition,
         value: impl Into<F32>,
     ) -> Result<Fragment, ViewError> {
-        let value = value.into();
+        let value = value.into().src(self);
         let registers = self.regs(Class::F32, share.values as usize);
         for &register in &registers {
-            self.set(Type::F32, register, value.src());
+            self.set(Type::F32, register, value);
         }
         Ok(Fragment {
             element: Element::F32,
@@ -120,6 +120,7 @@ impl Kernel {
             shape: self.fragment_shape(share)?,
             tv: share.tv,
             thread: share.thread,
+            origin: self.here(),
         })
     }
 
@@ -141,6 +142,7 @@ impl Kernel {
             shape: self.fragment_shape(of)?,
             tv: of.tv,
             thread: of.thread,
+            origin: self.here(),
         })
     }
 
@@ -206,6 +208,7 @@ impl Kernel {
     /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the fragment is not what the share holds.
     pub fn store_fragment(&mut self, to: &Partition, fragment: &Fragment) -> Result<(), ViewError> {
         let element = self.element_of(to)?;
+        fragment.own(self)?;
         if fragment.element != element {
             return Err(ViewError::Elements {
                 from: fragment.describe(),

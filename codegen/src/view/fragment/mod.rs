@@ -12,10 +12,10 @@
 //!
 //! // c = a·bᵀ for one warp a tile and k = 16: 16 x 8 elements of c.
 //! let mut k = Kernel::new("product", 32);
-//! let (m, n, depth) = (k.size("m", 1 << 20), k.size("n", 1 << 20), k.pool.constant(16));
+//! let (m, n, depth) = (k.size("m", 1 << 20), k.size("n", 1 << 20), k.constant(16));
 //! let (a, b) = (k.input("a", Element::F16, &[m, depth]), k.input("b", Element::F16, &[n, depth]));
 //! let c = k.output("c", Element::F32, &[m, n]);
-//! let (i, j, zero) = (k.tiles(Axis::X, m, 16)?, k.tiles(Axis::Y, n, 8)?, k.pool.constant(0));
+//! let (i, j, zero) = (k.tiles(Axis::X, m, 16)?, k.tiles(Axis::Y, n, 8)?, k.constant(0));
 //! let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
 //! let lane = k.lane();
 //! let a = a.tile(&mut k, &[16, 16], &[i, zero])?.partition_a(&mut k, &mma, lane)?;
@@ -47,7 +47,7 @@ use super::partition::by_mode;
 use super::words::held;
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Class, Element, Kernel, Reg};
+use crate::ir::{Class, Element, Kernel, Origin, Reg};
 
 pub use exchange::Combine;
 pub(super) use holders::along;
@@ -66,8 +66,8 @@ pub(super) use holders::along;
 /// let lane = k.lane();
 /// let rows = tile.partition_s(&mut k, &copy, lane)?;
 /// let a = k.load_fragment(&rows)?;
-/// // Eight halves of each lane, two to a register.
-/// assert_eq!((a.element(), a.shape(), a.registers().len(), a.values()), (Element::F16, &[16, 16][..], 4, 8));
+/// // Eight halves of each lane.
+/// assert_eq!((a.element(), a.shape(), a.values()), (Element::F16, &[16, 16][..], 8));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -80,6 +80,8 @@ pub struct Fragment {
     /// (thread, value) → element of the tile, its first mode fastest.
     tv: Layout,
     thread: Expr,
+    /// Where its registers were made.
+    origin: Origin,
 }
 
 impl Fragment {
@@ -100,22 +102,6 @@ impl Fragment {
         self.element
     }
 
-    /// A thread's registers. Elements of less than 32 bits lie together in them, the first in the lowest bits.
-    ///
-    /// ```
-    /// use layout_codegen::ir::Kernel;
-    /// use layout_core::{Layout, TiledMma, atoms};
-    ///
-    /// let mut k = Kernel::new("k", 32);
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
-    /// let lane = k.lane();
-    /// assert_eq!(k.accumulators(&mma, [32, 16], lane)?.registers().len(), 16);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn registers(&self) -> &[Reg] {
-        &self.registers
-    }
-
     /// Values of a thread.
     ///
     /// ```
@@ -126,7 +112,7 @@ impl Fragment {
     /// let half = TiledMma::new(atoms::MMA_M16N8K16_F16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
     /// let lane = k.lane();
     /// let sums = k.accumulators(&half, [16, 8], lane)?;
-    /// assert_eq!((sums.values(), sums.registers().len()), (4, 2)); // sums of f16, two to a register
+    /// assert_eq!(sums.values(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn values(&self) -> usize {
@@ -161,7 +147,7 @@ impl Fragment {
     /// let sums = k.accumulators(&mma, [16, 8], lane)?;
     /// // Value 3 of lane l is row l / 4 + 8, column 2·(l mod 4) + 1.
     /// let at = sums.coordinates(&mut k, 3)?;
-    /// assert_eq!(at.map(|e| k.pool.evaluate(e, &|_| 5)), [9, 3]);
+    /// assert_eq!(at.map(|e| k.range(e)), [(8, 15), (1, 7)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -169,6 +155,7 @@ impl Fragment {
     ///
     /// None for values below [`Fragment::values`] of a tile of two modes.
     pub fn coordinates(&self, k: &mut Kernel, value: usize) -> Result<[Expr; 2], ViewError> {
+        self.own(k)?;
         let value = k.pool.constant(value as i64);
         let mut at = [value; 2];
         for (at, map) in at.iter_mut().zip(by_mode(&self.shape, &self.tv)?) {
@@ -203,6 +190,14 @@ impl Fragment {
             whole.then(|| self.registers[first / self.each])
         });
         together.collect()
+    }
+
+    /// Refuses a fragment of another kernel, or of a loop or branch that has ended.
+    fn own(&self, k: &Kernel) -> Result<(), ViewError> {
+        match k.out_of_reach("a fragment", self.origin) {
+            Some(what) => Err(ViewError::OutOfReach { what }),
+            None => Ok(()),
+        }
     }
 
     /// How it is called in an error.

@@ -37,7 +37,7 @@ impl Kernel {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)")?)?;
     /// let thread = k.thread();
     /// let sums = k.accumulators(&mma, [64, 64], thread)?;
-    /// assert_eq!(sums.registers().len(), 64 * 64 / 128);
+    /// assert_eq!(sums.values(), 64 * 64 / 128);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -70,6 +70,7 @@ impl Kernel {
             shape: shape.into(),
             tv,
             thread,
+            origin: self.here(),
         })
     }
 
@@ -124,6 +125,7 @@ impl Kernel {
                 Operand::B => ('B', [c.shape[1], a.shape[1]]),
                 Operand::C => ('C', [a.shape[0], c.shape[1]]),
             };
+            fragment.own(self)?;
             let refuse = |wanted: String| ViewError::Operand {
                 instruction: atom.name,
                 operand: letter,
@@ -144,6 +146,7 @@ impl Kernel {
                 .ok_or_else(|| refuse(format!("(thread, value) by {tv}")))?;
             operands.push(registers);
         }
+        self.sets(&operands[2]);
         let instruction = Arc::new(atom);
         let [per_a, per_b, per_c] = atom.registers().map(|n| n as usize);
         let [a, b, c] = [&operands[0], &operands[1], &operands[2]];

@@ -38,6 +38,7 @@ impl Fragment {
     /// [`ViewError::Fragment`] for elements other than f32 (and s32, for sums and ordinary maxima), for a mode that the fragment does not have, and for layouts
     /// of which a bit of the thread moves along two modes.
     pub fn reduce(&self, k: &mut Kernel, mode: usize, how: Combine) -> Result<Self, ViewError> {
+        self.own(k)?;
         let refuse = |reason: String| self.refuse("a reduction", reason);
         let Some((_, ty)) = how.of(self.element) else {
             return Err(refuse(
@@ -80,14 +81,28 @@ impl Fragment {
             self.whole_warps(k)?;
         }
         let registers = exchange.combine(k, how, (self.element, ty), &registers)?;
+        let registers = self.apart(k, registers);
         let mut shape = self.shape.clone();
         shape[mode] = 1;
         Ok(Self {
             registers,
             shape,
             tv,
+            origin: k.here(),
             ..self.clone()
         })
+    }
+
+    /// The registers, those of this fragment copied: what is set through one fragment is not seen in the other.
+    pub(super) fn apart(&self, k: &mut Kernel, mut registers: Vec<Reg>) -> Vec<Reg> {
+        for register in &mut registers {
+            if self.registers.contains(register) {
+                let to = k.reg(register.class);
+                k.set(super::memory::type_of(to.class), to, *register);
+                *register = to;
+            }
+        }
+        registers
     }
 
     /// The number of its thread begins with the lane, and is the block's if there are several warps.
@@ -162,6 +177,6 @@ impl Kernel {
         };
         let value = value.register(self);
         let all = exchange.combine(self, how, (crate::ir::Element::F32, ty), &[value])?;
-        Ok(Value::new(all[0].into()))
+        Ok(Value::held(self, all[0]))
     }
 }

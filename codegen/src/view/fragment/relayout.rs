@@ -19,7 +19,7 @@ use super::{Fragment, registers_of};
 use crate::index::Expr;
 use crate::index::layout::index;
 use crate::ir::{Class, Cmp, Kernel, Reg, Shuffle, Type};
-use crate::value::{Predicate, U32};
+use crate::value::{F32, Predicate, U32};
 use crate::view::partition::{Owners, by_mode, first_holder, has_runs};
 use crate::view::tiled::operand_tv;
 use crate::view::uses::derived;
@@ -104,6 +104,7 @@ impl Fragment {
     ///
     /// [`ViewError::Fragment`] for a layout of another number of threads or elements; [`ViewError::Derive`] and [`ViewError::SharedMemory`] of the tile in shared memory.
     pub fn relayout(&self, k: &mut Kernel, tv: &Layout) -> Result<Self, ViewError> {
+        self.own(k)?;
         let refuse = |reason: String| self.refuse("a change of the register layout", reason);
         let elements: i64 = self.shape.iter().product();
         let threads = self.tv.get(0)?.size();
@@ -144,9 +145,19 @@ impl Fragment {
         let shuffles = sources.map(|all| (all.iter().map(Source::cost).sum::<usize>(), all));
         match (shuffles, shared) {
             (Some((cost, sources)), Ok(shared)) if cost <= shared.cost => {
-                Ok(done(self.shuffled(k, &sources)?))
+                let moved = self.shuffled(k, &sources)?;
+                Ok(Self {
+                    origin: k.here(),
+                    ..done(moved)
+                })
             }
-            (Some((_, sources)), Err(_)) => Ok(done(self.shuffled(k, &sources)?)),
+            (Some((_, sources)), Err(_)) => {
+                let moved = self.shuffled(k, &sources)?;
+                Ok(Self {
+                    origin: k.here(),
+                    ..done(moved)
+                })
+            }
             (_, shared) => shared?.emit(k, self),
         }
     }
@@ -161,9 +172,9 @@ impl Fragment {
     /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(4,1,1):(1,0,0)")?)?;
     /// let thread = k.thread();
     /// let weights = k.accumulators(&mma, [64, 32], thread)?.convert(&mut k, Element::F16)?;
-    /// // C of one product is A of the next: the same registers.
+    /// // C of one product is A of the next.
     /// let a = weights.operand(&mut k, &mma, Operand::A)?;
-    /// assert!(weights.registers().iter().all(|r| a.registers().contains(r)));
+    /// assert_eq!((a.shape(), a.values()), (weights.shape(), weights.values()));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -304,11 +315,12 @@ impl Fragment {
 
 /// `a` where `p` holds, `b` elsewhere.
 fn chosen(k: &mut Kernel, p: Predicate, a: Reg, b: Reg) -> Reg {
-    if let (Some(a), Some(b)) = (crate::value::F32::of(a), crate::value::F32::of(b)) {
+    if a.class == Class::F32 && b.class == Class::F32 {
+        let [a, b] = [a, b].map(|r| F32::held(k, r));
         return p.select(k, a, b).register(k);
     }
-    p.select(k, U32::new(a.into()), U32::new(b.into()))
-        .register(k)
+    let [a, b] = [a, b].map(|r| U32::held(k, r));
+    p.select(k, a, b).register(k)
 }
 
 /// A way through shared memory.
@@ -329,7 +341,7 @@ impl Through {
             return Err(from.refuse("a change of the register layout", reason.to_owned()));
         }
         let name = k.unique("relayout");
-        let tile = k.shared_for(&name, from.element, self.shape, &self.uses)?;
+        let tile = k.staged_for(&name, from.element, (self.shape, &self.uses), None)?;
         let part = |k: &mut Kernel,
                     tile: &View,
                     tv: &Layout,

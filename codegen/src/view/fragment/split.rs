@@ -114,11 +114,10 @@ impl Fragment {
     ///
     /// [`ViewError::Fragment`] for other elements than f32.
     pub fn combine(&self, k: &mut Kernel, how: Combine) -> Result<F32, ViewError> {
-        let values: Vec<F32> = self.typed("a combination")?;
+        let values: Vec<F32> = self.typed(k, "a combination")?;
         let registers: Vec<Reg> = values.into_iter().map(|v| v.register(k)).collect();
-        Ok(Value::new(
-            how.all(k, crate::ir::Type::F32, &registers).into(),
-        ))
+        let all = how.all(k, crate::ir::Type::F32, &registers);
+        Ok(Value::held(k, all))
     }
 }
 

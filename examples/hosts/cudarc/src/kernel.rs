@@ -1,5 +1,6 @@
 //! Launches of C 384x256 = 1 op(A) op(B) + 0 C, k = 192, nn; written by `tilewright gemm --emit-host`.
 //! Leading dimensions in elements: A 192, B 256, C 256. Buffers are device addresses.
+//! Each buffer is aligned as checked below, and one that is written overlaps no other: inputs must not change while a kernel runs.
 
 /// A parameter's value.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -26,12 +27,51 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
+/// Why the kernels do not take a buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refused {
+    pub buffer: &'static str,
+    pub reason: &'static str,
+}
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "buffer {} {}", self.buffer, self.reason)
+    }
+}
+
+impl std::error::Error for Refused {}
+
 /// Device addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
     pub a: u64,
     pub b: u64,
     pub c: u64,
+}
+
+impl Buffers {
+    /// Checks alignments, and that a buffer that is written overlaps no other.
+    pub fn check(&self) -> Result<(), Refused> {
+        // Name, address, bytes, alignment, written.
+        let all: [(&str, u64, u64, u64, bool); 3] = [
+            ("a", self.a, 147456, 16, false),
+            ("b", self.b, 98304, 16, false),
+            ("c", self.c, 196608, 16, true),
+        ];
+        for (i, &(buffer, address, bytes, alignment, written)) in all.iter().enumerate() {
+            if address % alignment != 0 {
+                return Err(Refused { buffer, reason: "is not aligned as the kernels need" });
+            }
+            for &(_, other, other_bytes, _, other_written) in &all[..i] {
+                let apart = address.saturating_add(bytes) <= other || other.saturating_add(other_bytes) <= address;
+                if (written || other_written) && bytes > 0 && other_bytes > 0 && !apart {
+                    return Err(Refused { buffer, reason: "overlaps another, and one of them is written" });
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// m, n and k.
@@ -41,8 +81,9 @@ pub const SIZES: [u64; 3] = [384, 256, 192];
 pub const WORKSPACE_BYTES: u64 = 0;
 
 /// The launches, in order.
-pub fn launches(buffers: &Buffers) -> [Launch; 1] {
-    [
+pub fn launches(buffers: &Buffers) -> Result<[Launch; 1], Refused> {
+    buffers.check()?;
+    Ok([
         Launch {
             kernel: "mma_f16_64x64x64_nn",
             grid: [6, 4, 1],
@@ -65,5 +106,5 @@ pub fn launches(buffers: &Buffers) -> [Launch; 1] {
                 Arg::F32(0.0), // beta
             ],
         },
-    ]
+    ])
 }

@@ -13,7 +13,7 @@ use cudarc::driver::{CudaContext, DevicePtr, DevicePtrMut, LaunchConfig, PushKer
 use cudarc::nvrtc::Ptx;
 use half::f16;
 
-#[allow(dead_code, unreachable_pub, reason = "what --emit-host writes is a module of any crate")]
+#[allow(dead_code, unreachable_pub, clippy::pedantic, clippy::manual_is_multiple_of, reason = "what --emit-host writes is a module of any crate")]
 #[rustfmt::skip]
 mod kernel;
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let (a, _read_a) = device_a.device_ptr(&stream);
         let (b, _read_b) = device_b.device_ptr(&stream);
         let (c, _write_c) = device_c.device_ptr_mut(&stream);
-        for launch in kernel::launches(&kernel::Buffers { a, b, c }) {
+        for launch in kernel::launches(&kernel::Buffers { a, b, c })? {
             let function = module.load_function(launch.kernel)?;
             function.set_attribute(SHARED, launch.shared_bytes as i32)?;
             let config = LaunchConfig {

@@ -1,0 +1,659 @@
+//! Kernels as anyone would write them are accepted, and right: what the prover refuses must not grow with what it knows.
+
+use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
+use tilewright::codegen::Proven;
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
+use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
+use tilewright::codegen::view::{Combine, Fragment, Partition, View};
+use tilewright::host::{Arg, On, Outcome, run};
+
+/// A fragment like another one with other values.
+fn with<T: Kind>(k: &mut Kernel, like: &Fragment, new: &[Value<T>]) -> Result<Fragment> {
+    let mut next = new.iter();
+    Ok(like.map_words(k, |_, x| next.next().copied().unwrap_or(x))?)
+}
+
+/// Runs a kernel on the emulator, which finds nothing and counts what was proven.
+fn ran(kernel: &Proven, args: Vec<(&str, Arg<'_>)>) -> Result<Outcome> {
+    let outcome = run(kernel, On::Emulator, args)?;
+    outcome.assert_clean();
+    outcome.assert_counted_as_proven();
+    Ok(outcome)
+}
+
+fn numbers(n: usize) -> Vec<f32> {
+    (0..n).map(|i| ((i * 37) % 101) as f32 - 50.0).collect()
+}
+
+#[test]
+fn prefix_sums() -> Result {
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let tile = k.shared("tile", Element::F32, &swizzled("128:1"))?;
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let [x, y, mine] = [x, y, tile.clone()].map(|v| v.partition(&mut k, &one, thread));
+    let (y, mine) = (y?, mine?);
+    let sums = k.load_fragment(&x?)?;
+    for by in [1, 2, 4, 8, 16, 32, 64] {
+        k.store_fragment(&mine, &sums)?;
+        k.barrier();
+        let [back, by] = [-by, by].map(|by| k.constant(by));
+        let behind = Predicate::of(&mut k, thread, Cmp::Ge, by);
+        k.when(behind, |k| {
+            let before = tile.at(k, &[back])?.partition(k, &one, thread)?;
+            let before = k.load_fragment(&before)?;
+            sums.update_with(k, &before, |k, a, b| a.add(k, b))
+        })?;
+        k.barrier();
+    }
+    k.store_fragment(&y, &sums)?;
+    let kernel = k.build(ARCH)?;
+    let x = numbers(300);
+    let args = vec![
+        ("n", Arg::from(300_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(300)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    for (i, y) in y.iter().enumerate() {
+        assert_eq!(*y, x[i / 128 * 128..=i].iter().sum::<f32>(), "{i}");
+    }
+    Ok(())
+}
+
+/// Rows of 128 elements, four a block: a fragment of them, and where a value of each row goes.
+fn rows(outputs: [&str; 2]) -> Result<(Kernel, Fragment, Vec<Partition>)> {
+    let mut k = Kernel::new("of_rows", 128);
+    let (rows, cols) = (k.size("rows", 1 << 20), k.constant(128));
+    let x = k.input("x", Element::F32, &[rows, cols]);
+    let outputs = outputs.map(|name| k.output(name, Element::F32, &[rows]));
+    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.constant(0), k.thread());
+    let x = x.tile(&mut k, &[4, 128], &[i, zero])?;
+    let x = x.partition(&mut k, &layout("((32,4),4):((4,1),128)"), thread)?;
+    let mut along = Vec::new();
+    for y in outputs {
+        let y = y.tile(&mut k, &[4], &[i])?;
+        along.push(x.along(&mut k, 0, &y)?);
+    }
+    let x = k.load_fragment(&x)?;
+    Ok((k, x, along))
+}
+
+#[test]
+fn argmax_and_the_two_largest() -> Result {
+    let (mut k, x, y) = rows(["largest", "where"])?;
+    let largest = x.reduce(&mut k, 1, Combine::Max)?;
+    let here = x.zip(&mut k, &largest, |k, x, m| {
+        x.eq(k, m).select(k, F32::from(1.0), 0.0)
+    })?;
+    let at = here.map_at(&mut k, |k, here, [_, column]| {
+        let column = S32::index(k, column).to_f32(k);
+        here.gt(k, 0.0).select(k, column, 1e9)
+    })?;
+    let at = at.reduce(&mut k, 1, Combine::Min)?;
+    k.store_fragment(&y[0], &largest)?;
+    k.store_fragment(&y[1], &at)?;
+    let argmax = k.build(ARCH)?;
+
+    let (mut k, x, y) = rows(["first", "second"])?;
+    let first = x.reduce(&mut k, 1, Combine::Max)?;
+    let rest = x.zip(&mut k, &first, |k, x, m| {
+        x.lt(k, m).select(k, x, f32::NEG_INFINITY)
+    })?;
+    let second = rest.reduce(&mut k, 1, Combine::Max)?;
+    k.store_fragment(&y[0], &first)?;
+    k.store_fragment(&y[1], &second)?;
+    let two = k.build(ARCH)?;
+
+    let x = numbers(7 * 128);
+    let args = |a, b| {
+        let rows = ("rows", Arg::from(7_u32));
+        vec![
+            rows,
+            ("x", Arg::input(&x)),
+            (a, Arg::output::<f32>(7)),
+            (b, Arg::output::<f32>(7)),
+        ]
+    };
+    let (argmax, two) = (
+        ran(&argmax, args("largest", "where"))?,
+        ran(&two, args("first", "second"))?,
+    );
+    let [at, second]: [Vec<f32>; 2] = [argmax.get("where")?, two.get("second")?];
+    for (i, row) in x.chunks(128).enumerate() {
+        let most = row.iter().copied().fold(f32::MIN, f32::max);
+        assert_eq!(row.iter().position(|x| *x == most), Some(at[i] as usize));
+        let rest = row.iter().copied().filter(|x| *x < most);
+        assert_eq!(rest.fold(f32::MIN, f32::max), second[i]);
+    }
+    Ok(())
+}
+
+#[test]
+fn rotary_embedding() -> Result {
+    let mut k = Kernel::new("rope", 128);
+    let (rows, all, half) = (k.size("rows", 1 << 20), k.constant(64), k.constant(32));
+    let x = k.input("x", Element::F32, &[rows, all]);
+    let [c, s] = ["c", "s"].map(|name| k.input(name, Element::F32, &[rows, half]));
+    let y = k.output("y", Element::F32, &[rows, all]);
+    let (i, thread) = (k.tiles(Axis::X, rows, 4)?, k.thread());
+    let side = |k: &mut Kernel, v: &View, j: i64| {
+        let j = k.constant(j);
+        v.tile(k, &[4, 32], &[i, j])?
+            .partition(k, &layout("((32,4),1):((4,1),0)"), thread)
+    };
+    let load = |k: &mut Kernel, v: &View, j: i64| -> Result<Fragment> {
+        let share = side(k, v, j)?;
+        Ok(k.load_fragment(&share)?)
+    };
+    let (a, b) = (load(&mut k, &x, 0)?, load(&mut k, &x, 1)?);
+    let (c, s) = (load(&mut k, &c, 0)?, load(&mut k, &s, 0)?);
+    let mul = |k: &mut Kernel, x: &Fragment, y: &Fragment| x.zip(k, y, |k, x, y| x.mul(k, y));
+    let (ac, bs) = (mul(&mut k, &a, &c)?, mul(&mut k, &b, &s)?);
+    let (bc, as_) = (mul(&mut k, &b, &c)?, mul(&mut k, &a, &s)?);
+    let first = ac.zip(&mut k, &bs, |k, x, y| x.sub(k, y))?;
+    let second = bc.zip(&mut k, &as_, |k, x, y| x.add(k, y))?;
+    for (j, value) in [(0, first), (1, second)] {
+        let to = side(&mut k, &y, j)?;
+        k.store_fragment(&to, &value)?;
+    }
+    let kernel = k.build(ARCH)?;
+    let (x, c, s) = (numbers(7 * 64), numbers(7 * 32), numbers(7 * 32 + 3));
+    let args = vec![
+        ("rows", Arg::from(7_u32)),
+        ("x", Arg::input(&x)),
+        ("c", Arg::input(&c)),
+        ("s", Arg::input(&s[3..])),
+        ("y", Arg::output::<f32>(7 * 64)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    for i in 0..7 * 32 {
+        let (row, j) = (i / 32 * 64, i % 32);
+        let (a, b, c, s) = (x[row + j], x[row + 32 + j], c[i], s[3 + i]);
+        assert_eq!(
+            [y[row + j], y[row + 32 + j]],
+            [a * c - b * s, b * c + a * s]
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn convolution_of_one_dimension() -> Result {
+    let mut k = Kernel::new("conv1d", 128);
+    let n = k.size("n", 1 << 20);
+    let two = k.constant(2);
+    let longer = k.add(n, two);
+    let (x, y) = (
+        k.input("x", Element::F32, &[longer]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let weights: [F32; 3] = ["w0", "w1", "w2"].map(|name| k.argument(name));
+    let (block, thread, one) = (
+        k.tiles(Axis::X, n, 128)?,
+        k.thread(),
+        layout("(128,1):(1,0)"),
+    );
+    let y = y
+        .tile(&mut k, &[128], &[block])?
+        .partition(&mut k, &one, thread)?;
+    let sums = k.fragment_of(&y, 0.0)?;
+    for (j, w) in (0..).zip(weights) {
+        let j = k.constant(j);
+        let x = x.tile(&mut k, &[128], &[block])?.at(&mut k, &[j])?;
+        let x = x.partition(&mut k, &one, thread)?;
+        let x = k.load_fragment(&x)?;
+        sums.update_with(&mut k, &x, |k, sum, x| x.fma(k, w, sum))?;
+    }
+    k.store_fragment(&y, &sums)?;
+    let kernel = k.build(ARCH)?;
+    let x = numbers(302);
+    let weight = |w: f32| Arg::from(w);
+    let args = vec![
+        ("n", Arg::from(300_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(300)),
+        ("w0", weight(1.0)),
+        ("w1", weight(2.0)),
+        ("w2", weight(3.0)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    assert!((0..300).all(|i| y[i] == x[i] + 2.0 * x[i + 1] + 3.0 * x[i + 2]));
+    Ok(())
+}
+
+#[test]
+fn stencil_with_a_halo() -> Result {
+    let mut k = Kernel::new("stencil", 128);
+    let n = k.size("n", 1 << 20);
+    let (zero, two) = (k.constant(0), k.constant(2));
+    let longer = k.add(n, two);
+    let (x, y) = (
+        k.input("x", Element::F32, &[longer]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let tile = k.shared("tile", Element::F32, &swizzled("130:1"))?;
+    let tile = tile.tile(&mut k, &[128], &[zero])?;
+    let (block, thread, one) = (
+        k.tiles(Axis::X, n, 128)?,
+        k.thread(),
+        layout("(128,1):(1,0)"),
+    );
+    let x = x.tile(&mut k, &[128], &[block])?;
+    let part = |k: &mut Kernel, v: &View, by: i64| {
+        let by = k.constant(by);
+        v.at(k, &[by])?.partition(k, &one, thread)
+    };
+    let (from, to) = (part(&mut k, &x, 0)?, part(&mut k, &tile, 0)?);
+    k.copy(&from, &to)?;
+    let halo = Predicate::of(&mut k, thread, Cmp::Lt, two);
+    k.when(halo, |k| {
+        let (from, to) = (part(k, &x, 128)?, part(k, &tile, 128)?);
+        k.copy(&from, &to)
+    })?;
+    k.barrier();
+    let y = y
+        .tile(&mut k, &[128], &[block])?
+        .partition(&mut k, &one, thread)?;
+    let sums = k.fragment_of(&y, 0.0)?;
+    for by in 0..3 {
+        let x = part(&mut k, &tile, by)?;
+        let x = k.load_fragment(&x)?;
+        sums.update_with(&mut k, &x, |k, sum, x| sum.add(k, x))?;
+    }
+    k.store_fragment(&y, &sums)?;
+    let kernel = k.build(ARCH)?;
+    let x = numbers(302);
+    let args = vec![
+        ("n", Arg::from(300_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(300)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    assert!((0..300).all(|i| y[i] == x[i] + x[i + 1] + x[i + 2]));
+    Ok(())
+}
+
+#[test]
+fn bitonic_sort() -> Result {
+    let mut k = Kernel::new("sort", 64);
+    let n = k.size("n", 1 << 20);
+    let (x, y) = (
+        k.input("x", Element::F32, &[n]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let tile = k.shared("tile", Element::F32, &swizzled("128:1"))?;
+    let (block, thread, two) = (
+        k.tiles(Axis::X, n, 128)?,
+        k.thread(),
+        layout("(64,2):(1,64)"),
+    );
+    let [x, y] = [x, y].map(|v| v.tile(&mut k, &[128], &[block]));
+    let [x, y, all] = [x?, y?, tile.clone()].map(|v| v.partition(&mut k, &two, thread));
+    let (x, y, all) = (x?, y?, all?);
+    k.copy(&x, &all)?;
+    for size in [2, 4, 8, 16, 32, 64, 128_u32] {
+        let mut apart = size / 2;
+        while apart > 0 {
+            k.barrier();
+            let share = layout(&format!(
+                "(({apart},{}),2):((1,{}),{apart})",
+                64 / apart,
+                2 * apart
+            ));
+            let pair = tile.partition(&mut k, &share, thread)?;
+            let first = pair.coordinates(&mut k, 0)?[0];
+            let up = U32::index(&mut k, first).and(&mut k, size).eq(&mut k, 0);
+            let held = k.load_fragment(&pair)?;
+            let values: Vec<F32> = held.thread_values(&mut k)?;
+            let (a, b) = (values[0], values[1]);
+            let (low, high) = (a.min(&mut k, b), a.max(&mut k, b));
+            let new = [up.select(&mut k, low, high), up.select(&mut k, high, low)];
+            let new = with(&mut k, &held, &new)?;
+            k.store_fragment(&pair, &new)?;
+            apart /= 2;
+        }
+    }
+    k.barrier();
+    k.copy(&all, &y)?;
+    let kernel = k.build(ARCH)?;
+    let x = numbers(256);
+    let args = vec![
+        ("n", Arg::from(256_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(256)),
+    ];
+    // The exchanges have one name, and 1 or 2 wavefronts by their distance: they are not counted one by one.
+    let outcome = run(&kernel, On::Emulator, args)?;
+    outcome.assert_clean();
+    let y: Vec<f32> = outcome.get("y")?;
+    for (x, y) in x.chunks(128).zip(y.chunks(128)) {
+        let mut x = x.to_vec();
+        x.sort_by(f32::total_cmp);
+        assert_eq!(x, y);
+    }
+    Ok(())
+}
+
+#[test]
+fn nibbles_unpacked() -> Result {
+    let mut k = Kernel::new("unpack", 128);
+    let (n, eight) = (k.size("n", 1 << 20), k.constant(8));
+    let (x, y) = (
+        k.input("x", Element::S32, &[n]),
+        k.output("y", Element::F32, &[n, eight]),
+    );
+    let (block, thread, zero) = (k.tiles(Axis::X, n, 128)?, k.thread(), k.constant(0));
+    let x =
+        x.tile(&mut k, &[128], &[block])?
+            .partition(&mut k, &layout("(128,1):(1,0)"), thread)?;
+    let y = y.tile(&mut k, &[128, 8], &[block, zero])?;
+    let y = y.partition(&mut k, &layout("(128,8):(1,128)"), thread)?;
+    let words = k.load_fragment(&x)?;
+    let word = words.thread_values::<u32>(&mut k)?[0];
+    let nibble = |i: u32| word.shr(&mut k, 4 * i).and(&mut k, 15).to_f32(&mut k);
+    let all: Vec<F32> = (0..8).map(nibble).collect();
+    let new = k.fragment_of(&y, 0.0)?;
+    let new = with(&mut k, &new, &all)?;
+    k.store_fragment(&y, &new)?;
+    let kernel = k.build(ARCH)?;
+    let x: Vec<i32> = (0..200_u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) as i32)
+        .collect();
+    let args = vec![
+        ("n", Arg::from(200_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(1600)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    assert!((0..1600).all(|i| y[i] == (x[i / 8] as u32 >> (4 * (i % 8)) & 15) as f32));
+    Ok(())
+}
+
+/// C = AB of 8×8 matrices: a product a thread.
+#[test]
+fn small_products_in_batches() -> Result {
+    let mut k = Kernel::new("products", 32);
+    let (batch, side, zero) = (k.size("batch", 1 << 20), k.constant(8), k.constant(0));
+    let [a, b] = ["a", "b"].map(|name| k.input(name, Element::F32, &[batch, side, side]));
+    let c = k.output("c", Element::F32, &[batch, side, side]);
+    let (block, thread) = (k.tiles(Axis::X, batch, 32)?, k.thread());
+    // Value v is row v mod 8, column v / 8.
+    let [a, b, c] = [a, b, c].map(|v| {
+        v.tile(&mut k, &[32, 8, 8], &[block, zero, zero])?
+            .partition(&mut k, &layout("(32,64):(1,32)"), thread)
+    });
+    let c = c?;
+    let (a, b) = (k.load_fragment(&a?)?, k.load_fragment(&b?)?);
+    let a: Vec<F32> = a.thread_values(&mut k)?;
+    let b: Vec<F32> = b.thread_values(&mut k)?;
+    let mut all = Vec::new();
+    for v in 0..64 {
+        let (row, column) = (v % 8, v / 8);
+        let mut sum = F32::from(0.0);
+        for i in 0..8 {
+            sum = a[row + 8 * i].fma(&mut k, b[i + 8 * column], sum);
+        }
+        all.push(sum);
+    }
+    let sums = k.fragment_of(&c, 0.0)?;
+    let sums = with(&mut k, &sums, &all)?;
+    k.store_fragment(&c, &sums)?;
+    let kernel = k.build(ARCH)?;
+    let (a, b) = (numbers(40 * 64), numbers(41 * 64));
+    let args = vec![
+        ("batch", Arg::from(40_u32)),
+        ("a", Arg::input(&a)),
+        ("b", Arg::input(&b[64..])),
+        ("c", Arg::output::<f32>(40 * 64)),
+    ];
+    let c: Vec<f32> = ran(&kernel, args)?.get("c")?;
+    for (at, c) in c.iter().enumerate() {
+        let (matrix, row, column) = (at / 64 * 64, at / 8 % 8 * 8, at % 8);
+        let products = (0..8).map(|i| a[matrix + row + i] * b[64 + matrix + 8 * i + column]);
+        assert_eq!(*c, products.sum::<f32>(), "{at}");
+    }
+    Ok(())
+}
+
+#[test]
+fn permuted_modes() -> Result {
+    let mut k = Kernel::new("permute", 128);
+    let [a, b, c] =
+        [("a", 1 << 15), ("b", 1 << 15), ("c", 1 << 20)].map(|(name, most)| k.size(name, most));
+    let (x, y) = (
+        k.input("x", Element::F32, &[a, b, c]),
+        k.output("y", Element::F32, &[b, a, c]),
+    );
+    let (block, i, j) = (
+        k.tiles(Axis::X, c, 128)?,
+        k.tiles(Axis::Y, a, 1)?,
+        k.tiles(Axis::Z, b, 1)?,
+    );
+    let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));
+    let x = x
+        .tile(&mut k, &[1, 1, 128], &[i, j, block])?
+        .partition(&mut k, &one, thread)?;
+    let y = y
+        .tile(&mut k, &[1, 1, 128], &[j, i, block])?
+        .partition(&mut k, &one, thread)?;
+    k.copy(&x, &y)?;
+    let kernel = k.build(ARCH)?;
+    let [a, b, c] = [3, 5, 150];
+    let x = numbers(a * b * c);
+    let args = vec![
+        ("a", Arg::from(a as u32)),
+        ("b", Arg::from(b as u32)),
+        ("c", Arg::from(c as u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(x.len())),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    for (at, y) in y.iter().enumerate() {
+        let (j, i, l) = (at / c / a, at / c % a, at % c);
+        assert_eq!(*y, x[(i * b + j) * c + l]);
+    }
+    Ok(())
+}
+
+#[test]
+fn two_vectors_one_after_the_other() -> Result {
+    let mut k = Kernel::new("concat", 128);
+    let (n, two) = (k.size("n", 1 << 20), k.constant(2));
+    let inputs = ["a", "b"].map(|name| k.input(name, Element::F32, &[n]));
+    let y = k.output("y", Element::F32, &[two, n]);
+    let (block, thread, one) = (
+        k.tiles(Axis::X, n, 128)?,
+        k.thread(),
+        layout("(128,1):(1,0)"),
+    );
+    for (row, x) in (0..).zip(inputs) {
+        let row = k.constant(row);
+        let x = x
+            .tile(&mut k, &[128], &[block])?
+            .partition(&mut k, &one, thread)?;
+        let y = y
+            .tile(&mut k, &[1, 128], &[row, block])?
+            .partition(&mut k, &one, thread)?;
+        k.copy(&x, &y)?;
+    }
+    let kernel = k.build(ARCH)?;
+    let both = numbers(2 * 300);
+    let args = vec![
+        ("n", Arg::from(300_u32)),
+        ("a", Arg::input(&both[..300])),
+        ("b", Arg::input(&both[300..])),
+        ("y", Arg::output::<f32>(600)),
+    ];
+    assert_eq!(ran(&kernel, args)?.get::<f32>("y")?, both);
+    Ok(())
+}
+
+#[test]
+fn column_sums() -> Result {
+    let mut k = Kernel::new("column_sums", 128);
+    let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    let (one_row, zero) = (k.constant(1), k.constant(0));
+    let x = k.input("x", Element::F32, &[rows, cols]);
+    let y = k.output("y", Element::F32, &[one_row, cols]);
+    let (block, thread, one) = (
+        k.tiles(Axis::X, cols, 128)?,
+        k.thread(),
+        layout("(128,1):(1,0)"),
+    );
+    let y = y
+        .tile(&mut k, &[1, 128], &[zero, block])?
+        .partition(&mut k, &one, thread)?;
+    let sums = k.fragment_of(&y, 0.0)?;
+    k.for_loop("row", 0, 1, rows, |k, row| {
+        let x = x.tile(k, &[1, 128], &[row, block])?;
+        let x = x.partition(k, &one, thread)?;
+        let x = k.load_fragment(&x)?;
+        sums.update_with(k, &x, |k, sum, x| sum.add(k, x))
+    })?;
+    k.store_fragment(&y, &sums)?;
+    let kernel = k.build(ARCH)?;
+    let x = numbers(5 * 150);
+    let args = vec![
+        ("rows", Arg::from(5_u32)),
+        ("cols", Arg::from(150_u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(150)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    assert!((0..150).all(|j| y[j] == (0..5).map(|i| x[150 * i + j]).sum::<f32>()));
+    Ok(())
+}
+
+#[test]
+fn cross_entropy() -> Result {
+    let mut k = Kernel::new("cross_entropy", 128);
+    let (rows, cols) = (k.size("rows", 1 << 20), k.constant(128));
+    let x = k.input("x", Element::F32, &[rows, cols]);
+    let target = k.input("target", Element::F32, &[rows]);
+    let loss = k.output("loss", Element::F32, &[rows]);
+    let (i, zero, thread) = (k.tiles(Axis::X, rows, 4)?, k.constant(0), k.thread());
+    let share = x.tile(&mut k, &[4, 128], &[i, zero])?;
+    let share = share.partition(&mut k, &layout("((32,4),4):((4,1),128)"), thread)?;
+    let [target, loss] = [target, loss].map(|v| {
+        let v = v.tile(&mut k, &[4], &[i])?;
+        share.along(&mut k, 0, &v)
+    });
+    let (target, loss) = (target?, loss?);
+    let (x, target) = (k.load_fragment(&share)?, k.load_fragment(&target)?);
+    let most = x.reduce(&mut k, 1, Combine::Max)?;
+    let powers = x.zip(&mut k, &most, |k, x, m| {
+        x.sub(k, m).mul(k, std::f32::consts::LOG2_E).exp2(k)
+    })?;
+    let sum = powers.reduce(&mut k, 1, Combine::Add)?;
+    let column = x.map_at(&mut k, |k, _, [_, column]| S32::index(k, column).to_f32(k))?;
+    let chosen = column.zip(&mut k, &target, |k, c, t| {
+        c.eq(k, t).select(k, F32::from(1.0), 0.0)
+    })?;
+    let picked = x.zip(&mut k, &chosen, |k, x, c| x.mul(k, c))?;
+    let picked = picked.reduce(&mut k, 1, Combine::Add)?;
+    let log = sum.map(&mut k, |k, s| s.log2(k).mul(k, std::f32::consts::LN_2))?;
+    let all = log.zip(&mut k, &most, |k, a, b| a.add(k, b))?;
+    let all = all.zip(&mut k, &picked, |k, a, b| a.sub(k, b))?;
+    k.store_fragment(&loss, &all)?;
+    let kernel = k.build(ARCH)?;
+    let x: Vec<f32> = numbers(7 * 128).iter().map(|x| x / 10.0).collect();
+    let targets: Vec<f32> = (0..7).map(|i| (i * 29 % 128) as f32).collect();
+    let args = vec![
+        ("rows", Arg::from(7_u32)),
+        ("x", Arg::input(&x)),
+        ("target", Arg::input(&targets)),
+        ("loss", Arg::output::<f32>(7)),
+    ];
+    let losses: Vec<f32> = ran(&kernel, args)?.get("loss")?;
+    for ((row, target), loss) in x.chunks(128).zip(targets).zip(losses) {
+        let sum: f64 = row.iter().map(|&x| f64::from(x).exp()).sum();
+        let right = sum.ln() - f64::from(row[target as usize]);
+        assert!((f64::from(loss) - right).abs() < 1e-4, "{loss} {right}");
+    }
+    Ok(())
+}
+
+/// Branches on arguments around barriers: either side of the same predicate has one.
+#[test]
+fn barriers_on_both_sides_of_an_argument() -> Result {
+    for kind in 0..4 {
+        let kernel = super::through_shared(|k| {
+            let (a, b): (S32, S32) = (k.argument("a"), k.argument("b"));
+            let p = match kind {
+                0 => a.lt(k, b),
+                1 => a.ge(k, -3),
+                2 => {
+                    let (f, g): (F32, F32) = (k.argument("f"), k.argument("g"));
+                    f.lt(k, g)
+                }
+                _ => {
+                    let (least, most) = (a.min(k, b), a.max(k, b));
+                    most.sub(k, least).gt(k, 7)
+                }
+            };
+            let wait = |k: &mut Kernel| {
+                k.barrier();
+                Done::Ok(())
+            };
+            k.when_else(p, wait, wait).expect("barriers");
+            // The opposite of an integer comparison is another comparison.
+            if kind == 0 {
+                for p in [a.lt(k, b), a.ge(k, b)] {
+                    barrier_when(k, p);
+                }
+            }
+        })?;
+        kernel.build(ARCH)?;
+    }
+    Ok(())
+}
+
+/// Two stages taken by turns, by the parity of the iteration: with a barrier in each, one stage is filled while the other is read.
+#[test]
+fn two_stages_by_parity() -> Result {
+    by_parity(true)?.build(ARCH)?;
+    let error = super::refusal(by_parity(false)?);
+    assert!(matches!(error.code(), "race" | "undefined"), "{error}");
+    Ok(())
+}
+
+fn by_parity(barrier: bool) -> Result<Kernel> {
+    let (mut k, x, y) = vectors(Element::F32, Element::F32)?;
+    let stages = ["even", "odd"].map(|name| k.shared(name, Element::F32, &swizzled("128:1")));
+    let [even, odd] = stages;
+    let (even, odd) = (even?, odd?);
+    let (thread, one, across) = (
+        k.thread(),
+        layout("(128,1):(1,0)"),
+        layout("((64,2),1):((2,1),0)"),
+    );
+    let [x, y] = [x, y].map(|v| v.partition(&mut k, &one, thread));
+    let (x, y) = (x?, y?);
+    let put = [&even, &odd].map(|v| v.partition(&mut k, &one, thread));
+    let take = [&even, &odd].map(|v| v.partition(&mut k, &across, thread));
+    let ([put0, put1], [take0, take1]) = (put, take);
+    let (put, take) = ([put0?, put1?], [take0?, take1?]);
+    let sums = k.fragment_of(&x, 0.0)?;
+    let (rounds, one_bit) = (k.size("rounds", 1000), k.constant(1));
+    k.copy(&x, &put[0])?;
+    k.barrier();
+    k.for_loop("round", 0, 1, rounds, |k, round| {
+        let bit = k.rem(round, 2);
+        let even = Predicate::of(k, bit, Cmp::Lt, one_bit);
+        let stage = |now: usize, next: usize| {
+            let (x, put, take, sums) = (&x, &put, &take, &sums);
+            move |k: &mut Kernel| {
+                k.copy(x, &put[next])?;
+                let read = k.load_fragment(&take[now])?;
+                add(k, sums, &read)
+            }
+        };
+        k.when_else(even, stage(0, 1), stage(1, 0))?;
+        if barrier {
+            k.barrier();
+        }
+        Done::Ok(())
+    })?;
+    k.store_fragment(&y, &sums)?;
+    Ok(k)
+}
