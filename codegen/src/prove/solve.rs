@@ -11,7 +11,7 @@ use super::symbols::{Definition, Symbols};
 use super::value::{Lin, Sym};
 
 /// Cases within cases.
-const DEPTH: u32 = 7;
+const DEPTH: u32 = 8;
 
 /// How often a fact is taken from a goal at most: products of the coefficients of both are far from 2^63.
 const FEW: i64 = 1 << 20;
