@@ -80,7 +80,7 @@ pub(crate) fn index(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
     }
     let one = index(r, a, uniform, depth - 1);
     let constants = Ix::Const(constant(r, a));
-    match r.below(11) {
+    match r.below(12) {
         0 | 1 => Ix::Add(boxed(one, constants)),
         2 => Ix::Sub(boxed(one, constants)),
         3 => Ix::Add(boxed(one, index(r, a, uniform, depth - 1))),
@@ -97,6 +97,7 @@ pub(crate) fn index(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
             cmp(r),
         ),
         8 => Ix::TilesIn(Box::new(one), r.pick(&[2, 3, 4, 8])),
+        9 => Ix::Mul(boxed(one, index(r, a, uniform, depth - 1))),
         _ => derived(r, one),
     }
 }
@@ -140,7 +141,7 @@ pub(crate) fn int(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> In
         4 => IntOp::Mul,
         5 => IntOp::Min,
         6 | 7 => IntOp::Max,
-        8 => IntOp::And,
+        8 => r.pick(&[IntOp::And, IntOp::Or]),
         9 => IntOp::Shl,
         10 => IntOp::Shr,
         _ if r.chance(30) && !uniform => {

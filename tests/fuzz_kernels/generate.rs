@@ -373,12 +373,11 @@ impl Maker {
         }
     }
 
-    /// Two stages of shared memory by the parity of the counter.
+    /// Two stages of shared memory by the parity of the counter: two tiles, or two columns of one.
     fn ping_pong(&mut self) {
         let values = self.r.pick(&[1, 1, 2]);
         let (x, y, at) = self.vectors(values, Element::F32);
         let n = values * self.t();
-        let s = self.shared(Element::F32, format!("({n},2):(1,{n})"));
         let from = self.flat(x, values, at.clone());
         let to = Self::like(&from, y, at);
         let parity = match self.r.below(4) {
@@ -386,36 +385,60 @@ impl Maker {
             2 => Ix::Rem(Box::new(sum(Ix::Counter(0), Ix::Const(1))), 2),
             _ => Ix::Rem(Box::new(Ix::Div(Box::new(Ix::Counter(0)), 2)), 2),
         };
-        let stage = |share: &Share| Share {
-            of: s,
-            shape: vec![n, 1],
-            at: vec![zero(), parity.clone()],
-            by: match &share.by {
-                By::Layout(text, _) => By::Layout(text.clone(), 1),
-                by @ By::Async(..) => by.clone(),
-            },
-            ..share.clone()
+        let by = match &from.by {
+            By::Layout(text, _) => By::Layout(text.clone(), 1),
+            by @ By::Async(..) => by.clone(),
         };
-        let put = stage(&from);
-        let take = Share {
-            thread: self.neighbour(),
-            ..put.clone()
+        let neighbour = self.neighbour();
+        let (mine, filled, theirs, carried) = (self.name(), self.name(), self.name(), self.name());
+        let round = |put: Share| {
+            let take = Share {
+                thread: neighbour.clone(),
+                ..put.clone()
+            };
+            let store = vec![
+                Stmt::Fill(filled, put.clone(), Float::Variable(carried)),
+                Stmt::Store(put, filled),
+            ];
+            let load = vec![
+                Stmt::Load(theirs, take),
+                Stmt::SetFloat(carried, Float::Data(theirs, 0)),
+            ];
+            [store, load]
+        };
+        let body = if self.r.chance(85) {
+            let [a, b] = [0, 1].map(|_| {
+                let layout = layouts::row(&mut self.r, n);
+                let s = self.shared(Element::F32, layout);
+                let share = Share {
+                    by: by.clone(),
+                    ..Self::like(&from, s, zero())
+                };
+                round(share)
+            });
+            let even = Pred::Index(parity, Cmp::Lt, Ix::Const(1));
+            let [[put_a, take_a], [put_b, take_b]] = [a, b];
+            vec![
+                Stmt::WhenElse(even.clone(), put_a, put_b),
+                Stmt::Barrier,
+                Stmt::WhenElse(even, take_a, take_b),
+            ]
+        } else {
+            let s = self.shared(Element::F32, format!("({n},2):(1,{n})"));
+            let [put, take] = round(Share {
+                of: s,
+                shape: vec![n, 1],
+                at: vec![zero(), parity],
+                by,
+                ..from.clone()
+            });
+            [put, vec![Stmt::Barrier], take].concat()
         };
         let limit = self.limit();
-        let (mine, theirs) = (self.name(), self.name());
         self.p.body.push(Stmt::Load(mine, from));
-        let carried = self.name();
         self.p
             .body
             .push(Stmt::LetFloat(carried, Float::Data(mine, 0)));
-        let body = vec![
-            Stmt::Map(theirs, mine, Float::Variable(carried)),
-            Stmt::Fill(theirs + 100, put.clone(), Float::Variable(carried)),
-            Stmt::Store(put, theirs + 100),
-            Stmt::Barrier,
-            Stmt::Load(theirs + 200, take),
-            Stmt::SetFloat(carried, Float::Data(theirs + 200, 0)),
-        ];
         self.p.body.push(Stmt::Loop {
             start: 0,
             step: 1,
@@ -423,14 +446,9 @@ impl Maker {
             body,
         });
         let last = self.name();
-        self.p.body.push(Stmt::Map(
-            last,
-            mine,
-            Float::Binary(
-                FloatOp::Add,
-                Box::new([Float::It, Float::Variable(carried)]),
-            ),
-        ));
+        self.p
+            .body
+            .push(Stmt::Map(last, mine, added(Float::Variable(carried))));
         self.p.body.push(Stmt::Store(to, last));
     }
 
@@ -633,19 +651,45 @@ impl Maker {
             ..from.clone()
         };
         let take = self.tile(Memory::Stage, shape, [zero(), zero()]);
+        let (stages, steps) = (
+            self.r.pick(&[2, 2, 3, 4]),
+            Ix::TilesIn(Box::new(cols), shape[1]),
+        );
+        let fill = Box::new([from, into]);
+        let pipeline = |body| Stmt::Pipeline {
+            stages,
+            element: Element::F32,
+            shape,
+            fill,
+            steps,
+            body,
+        };
         let to = Share {
             of: y,
             at: vec![row, Ix::Step],
             ..take.clone()
         };
-        self.p.body.push(Stmt::Pipeline {
-            stages: self.r.pick(&[2, 2, 3, 4]),
-            element: Element::F32,
-            shape,
-            fill: Box::new([from, into]),
-            steps: Ix::TilesIn(Box::new(cols), shape[1]),
-            body: vec![Stmt::Copy(take, to)],
-        });
+        if self.r.chance(30) {
+            self.p.body.push(pipeline(vec![Stmt::Copy(take, to)]));
+            return;
+        }
+        // The sum of the tiles of a row.
+        self.p.globals[1].extents[1] = Ix::Const(shape[1]);
+        let to = Share {
+            at: vec![to.at[0].clone(), zero()],
+            ..to
+        };
+        let (sums, loaded, new) = (self.name(), self.name(), self.name());
+        let body = vec![
+            Stmt::Load(loaded, take),
+            Stmt::Sum(new, sums, loaded),
+            Stmt::Assign(sums, new),
+        ];
+        self.p
+            .body
+            .push(Stmt::Fill(sums, to.clone(), Float::Const(0.0)));
+        self.p.body.push(pipeline(body));
+        self.p.body.push(Stmt::Store(to, sums));
     }
 
     fn in_place(&mut self) {
@@ -931,17 +975,22 @@ impl Maker {
         self.p.body.push(Stmt::Copy(take, to));
     }
 
-    /// Each element with its neighbours.
+    /// Each element and those behind it.
     fn halo(&mut self) {
         let values = self.values();
         let (x, y, at) = self.vectors(values, Element::F32);
+        if self.r.chance(60) {
+            let longer = sum(Ix::Size(0), Ix::Const(2));
+            self.p.globals[0].extents = vec![longer];
+        }
         let mut from = self.flat(x, values, at.clone());
         if let By::Layout(_, vector) = &mut from.by {
             *vector = 1;
         }
         let to = Self::like(&from, y, at);
         let mut last = None;
-        for by in [-1, 0, 1] {
+        let first = self.r.pick(&[0, 0, 0, 0, 0, 1, -1]);
+        for by in first..first + 3 {
             let loaded = self.name();
             let moved = Share {
                 moved: vec![Ix::Const(by)],

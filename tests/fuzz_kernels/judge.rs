@@ -8,7 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tilewright::codegen::ir::{Kernel, ParamKind};
 use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::{Arch, Proven, Usage};
-use tilewright::emulator::{self, FindingKind, GlobalMemory, Launch, Module, Options, Report};
+use tilewright::emulator::{
+    self, FindingKind, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
+};
 
 use crate::build::{self, Unbuildable};
 use crate::program::{Float, Int, Ix, Program, Scalar};
@@ -27,7 +29,11 @@ pub(crate) enum Verdict {
     /// The builder, the prover or the emulator panics.
     Panic(String),
     /// Not proven for this reason; `right` if the emulator finds nothing.
-    Refused { right: bool, code: &'static str },
+    Refused {
+        right: bool,
+        code: &'static str,
+        reason: String,
+    },
 }
 
 const ARCH: Arch = Arch(80);
@@ -67,12 +73,16 @@ fn judged(p: &Program, seed: u64) -> Verdict {
             Some(fault) => Verdict::Wrong(fault),
         },
         Err(error) => {
-            let code = error.code();
+            let (code, reason) = (error.code(), error.to_string());
             let right = match build(Kernel::build_unproven) {
                 Ok(Ok(kernel)) => faults(p, &kernel, seed, 4).is_none(),
                 _ => false,
             };
-            Verdict::Refused { right, code }
+            Verdict::Refused {
+                right,
+                code,
+                reason,
+            }
         }
     }
 }
@@ -340,7 +350,8 @@ fn run(
     Ok(Some((outputs, fault)))
 }
 
-/// A shared access that took more wavefronts than proven, or fewer with all lanes, or of which nothing is proven.
+/// A shared access that took other wavefronts than proven, or of which nothing is proven. The proof gives the most of all accesses of a name whose lanes it knows:
+/// what only some threads of a block execute is held to nothing.
 fn wavefronts(kernel: &Proven, report: &Report) -> Option<String> {
     // Nothing is proven of a kernel that was refused.
     let accesses = kernel.accesses();
@@ -349,22 +360,37 @@ fn wavefronts(kernel: &Proven, report: &Report) -> Option<String> {
     }
     let tagged = |line| str::rsplit_once(line, "// ").map(|(_, tag)| tag.trim());
     let tags: Vec<Option<&str>> = kernel.ptx.lines().map(tagged).collect();
-    for counted in report.counters.shared().filter(|i| i.warps > 0) {
-        let tag = tags.get(counted.line as usize - 1).copied().flatten();
-        let Some(proof) = accesses.iter().find(|a| Some(a.access.as_str()) == tag) else {
-            return Some(format!(
-                "nothing is proven of line {}, {}",
-                counted.line, counted.opcode
-            ));
-        };
-        let all = counted.lanes == 32 * counted.warps;
-        let (least, most) = (counted.min_wavefronts, counted.max_wavefronts);
-        if most > proof.wavefronts || all && least != proof.wavefronts {
-            return Some(format!(
-                "`{}` took {least} to {most} wavefronts, and {} are proven",
-                proof.access, proof.wavefronts
-            ));
-        }
+    let threads = u64::from(kernel.block()[0]);
+    let whole = |i: &InstructionCounter| i.lanes * threads.div_ceil(32) == i.warps * threads;
+    let tag = |i: &InstructionCounter| tags.get(i.line as usize - 1).copied().flatten();
+    let mut executed = report.counters.shared().filter(|i| i.warps > 0 && whole(i));
+    let unproven = executed.find(|i| !accesses.iter().any(|a| Some(a.access.as_str()) == tag(i)));
+    if let Some(i) = unproven {
+        return Some(format!(
+            "nothing is proven of line {}, {}",
+            i.line, i.opcode
+        ));
     }
-    None
+    accesses.iter().find_map(|proof| {
+        let name = Some(proof.access.as_str());
+        let all: Vec<&InstructionCounter> = report
+            .counters
+            .shared()
+            .filter(|i| tag(i) == name)
+            .collect();
+        let executed = |i: &InstructionCounter| i.warps > 0 && whole(i);
+        let most = all
+            .iter()
+            .filter(|i| executed(i))
+            .map(|i| i.max_wavefronts)
+            .max()?;
+        let exact = all.iter().all(|i| executed(i));
+        let differs = most > proof.wavefronts || exact && most != proof.wavefronts;
+        differs.then(|| {
+            format!(
+                "`{}` took {most} wavefronts, and {} are proven",
+                proof.access, proof.wavefronts
+            )
+        })
+    })
 }

@@ -5,7 +5,8 @@
 //!                                              └─ refused ──▶ run all the same: how often was it right?
 //! ```
 //!
-//! `cargo xtask fuzz --seed N --programs M` runs as many as wanted and prints one line of JSON. Without arguments it is a test: a fixed seed, and floors
+//! `cargo xtask fuzz --seed N --programs M` runs as many as wanted and prints one line of JSON; `--program I` is one of them, and `--refused` prints those that
+//! are refused and right. Without arguments it is a test: a fixed seed, and floors
 //! under what is accepted and refused, so that it passes by neither refusing nor accepting everything.
 
 mod build;
@@ -72,15 +73,28 @@ fn program(seed: u64, number: u64) -> (Program, Verdict) {
     }
 }
 
+/// What a verdict says against a program.
+fn fault(verdict: &Verdict) -> Option<&str> {
+    match verdict {
+        Verdict::Wrong(fault) | Verdict::Panic(fault) => Some(fault),
+        _ => None,
+    }
+}
+
 /// Prints what is wrong with a program, and a smaller one.
 fn report(seed: u64, number: u64, p: &Program, verdict: &Verdict) {
-    let small = shrink::shrink(p, |p| match (judge(p, seed ^ number), verdict) {
-        (Verdict::Wrong(_), Verdict::Wrong(_)) | (Verdict::Panic(_), Verdict::Panic(_)) => true,
-        _ => false,
-    });
-    let mut text = format!("seed {seed}, program {number}: {verdict:?}\n{p:#?}\n");
-    let again = judge(&small, seed ^ number);
-    let _ = write!(text, "smaller: {again:?}\n{small:?}\n");
+    let judged = |p: &Program| judge(p, seed ^ number);
+    let small = shrink::shrink(p, |p| fault(&judged(p)).is_some());
+    let mut text = format!(
+        "seed {seed}, program {number}: {}\n{p:#?}\n",
+        fault(verdict).unwrap_or_default()
+    );
+    let again = judged(&small);
+    let _ = writeln!(
+        text,
+        "smaller: {}\n{small:?}",
+        fault(&again).unwrap_or_default()
+    );
     if let Ok(kernel) = build::kernel(&small)
         && let Ok(kernel) = kernel.build_unproven(tilewright::codegen::Arch(80))
     {
@@ -89,7 +103,7 @@ fn report(seed: u64, number: u64, p: &Program, verdict: &Verdict) {
     eprintln!("{text}\n");
 }
 
-fn fuzz(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
+fn fuzz(seed: u64, numbers: impl Iterator<Item = u64>, refused: bool) -> Tally {
     // A panic is a verdict; its message is in the report.
     std::panic::set_hook(Box::new(|_| {}));
     let mut tally = Tally::default();
@@ -103,20 +117,24 @@ fn fuzz(seed: u64, numbers: impl Iterator<Item = u64>) -> Tally {
         tally.programs += 1;
         let family = tally.families.entry(p.family).or_default();
         family[0] += 1;
+        if fault(&verdict).is_some() {
+            report(seed, number, &p, &verdict);
+        }
         match &verdict {
             Verdict::Accepted => {
                 tally.accepted += 1;
                 family[1] += 1;
             }
-            Verdict::Wrong(_) => {
-                tally.wrong += 1;
-                report(seed, number, &p, &verdict);
-            }
-            Verdict::Panic(_) => {
-                tally.panics += 1;
-                report(seed, number, &p, &verdict);
-            }
-            Verdict::Refused { right, code } => {
+            Verdict::Wrong(_) => tally.wrong += 1,
+            Verdict::Panic(_) => tally.panics += 1,
+            Verdict::Refused {
+                right,
+                code,
+                reason,
+            } => {
+                if refused && *right {
+                    eprintln!("program {number}, {}: refused: {reason}\n{p:?}\n", p.family);
+                }
                 tally.refused_right += u64::from(*right);
                 let counts = tally.codes.entry(code).or_default();
                 counts[0] += 1;
@@ -161,7 +179,7 @@ fn main() -> ExitCode {
     let (seed, programs) = (seed.unwrap_or(SEED), programs.unwrap_or(PROGRAMS));
     let numbers = only.map_or(0..programs, |only| only..only + 1);
     let start = Instant::now();
-    let tally = fuzz(seed, numbers);
+    let tally = fuzz(seed, numbers, args.iter().any(|a| a == "--refused"));
     let seconds = start.elapsed().as_secs_f64();
     let Tally {
         programs,
