@@ -174,7 +174,7 @@ impl Maker {
     }
 
     /// A share of a tile of two modes, as many values as are needed.
-    fn tile(&mut self, of: Memory, [rows, cols]: [i64; 2], at: [Ix; 2]) -> Share {
+    fn tile(&mut self, of: Memory, [rows, cols]: [i64; 2], at: &[Ix; 2]) -> Share {
         let t = self.t();
         let values = rows * cols / t;
         let vector = if values % 4 == 0 && cols % 4 == 0 && self.r.chance(30) {
@@ -519,7 +519,7 @@ impl Maker {
         let x = self.global(Element::F32, &extents, false);
         let y = self.global(Element::F32, &extents, true);
         let i = self.axis(&rows, shape[0]);
-        let from = self.tile(x, shape, [i, Ix::Counter(0)]);
+        let from = self.tile(x, shape, &[i, Ix::Counter(0)]);
         let to = Share {
             of: y,
             ..from.clone()
@@ -550,7 +550,7 @@ impl Maker {
     }
 
     /// Shares of both sides of an asynchronous copy of a tile, and the tile's extents.
-    fn copies(&mut self, x: Memory, at: [Ix; 2]) -> (Share, [i64; 2]) {
+    fn copies(&mut self, x: Memory, at: &[Ix; 2]) -> (Share, [i64; 2]) {
         let bytes = self.r.pick(&[4, 8, 16]);
         let b = self.r.pick(&[1, 2, 4, 8]).min(self.t());
         let (a, v) = (self.t() / b, bytes / 4);
@@ -585,7 +585,7 @@ impl Maker {
         } else {
             self.global(Element::F32, &extents, true)
         };
-        let (mut from, shape) = self.copies(x, [zero(), Ix::Counter(0)]);
+        let (mut from, shape) = self.copies(x, &[zero(), Ix::Counter(0)]);
         from.at[0] = self.axis(&rows, shape[0]);
         let row = from.at[0].clone();
         let stages = self.r.pick(&[1, 1, 2]);
@@ -606,7 +606,7 @@ impl Maker {
             at: vec![zero(), parity.clone()],
             ..from.clone()
         };
-        let take = self.tile(s, shape, [zero(), parity]);
+        let take = self.tile(s, shape, &[zero(), parity]);
         let to = if self.r.chance(70) {
             Share {
                 of: y,
@@ -614,7 +614,7 @@ impl Maker {
                 ..take.clone()
             }
         } else {
-            self.tile(y, shape, [row, Ix::Counter(0)])
+            self.tile(y, shape, &[row, Ix::Counter(0)])
         };
         let mut body = vec![Stmt::Copy(from, into)];
         if self.r.chance(70) {
@@ -642,7 +642,7 @@ impl Maker {
         let extents = [rows.clone(), cols.clone()];
         let x = self.global(Element::F32, &extents, false);
         let y = self.global(Element::F32, &extents, true);
-        let (mut from, shape) = self.copies(x, [zero(), Ix::Step]);
+        let (mut from, shape) = self.copies(x, &[zero(), Ix::Step]);
         from.at[0] = self.axis(&rows, shape[0]);
         let row = from.at[0].clone();
         let into = Share {
@@ -650,7 +650,7 @@ impl Maker {
             at: vec![zero(), zero()],
             ..from.clone()
         };
-        let take = self.tile(Memory::Stage, shape, [zero(), zero()]);
+        let take = self.tile(Memory::Stage, shape, &[zero(), zero()]);
         let (stages, steps) = (
             self.r.pick(&[2, 2, 3, 4]),
             Ix::TilesIn(Box::new(cols), shape[1]),
@@ -933,7 +933,7 @@ impl Maker {
         let x = self.global(Element::F32, &[rows.clone(), cols.clone()], false);
         let y = self.global(Element::F32, &[cols.clone(), rows.clone()], true);
         let (i, j) = (self.axis(&rows, r), self.axis(&cols, c));
-        let from = self.tile(x, shape, [i.clone(), j.clone()]);
+        let from = self.tile(x, shape, &[i.clone(), j.clone()]);
         if self.r.chance(40) {
             let from = Share {
                 by: match from.by {
@@ -958,7 +958,7 @@ impl Maker {
             at: vec![zero(), zero()],
             ..from.clone()
         };
-        let to = self.tile(y, [c, r], [j, i]);
+        let to = self.tile(y, [c, r], &[j, i]);
         let take = Share {
             of: s,
             shape: shape.to_vec(),
@@ -1190,6 +1190,7 @@ fn deeper(body: &mut [Stmt]) {
             }
         }
     }
-    body.iter_mut()
-        .for_each(|s| crate::visit::stmt(s, &mut Deeper));
+    for s in body {
+        crate::visit::stmt(s, &mut Deeper);
+    }
 }

@@ -103,8 +103,9 @@ struct Constants(Vec<i64>);
 impl Visitor for Constants {
     fn ix(&mut self, e: &mut Ix) {
         match e {
-            Ix::Const(c) => self.0.push(*c),
-            Ix::Scale(_, c) | Ix::Div(_, c) | Ix::Rem(_, c) | Ix::TilesIn(_, c) => self.0.push(*c),
+            Ix::Const(c) | Ix::Scale(_, c) | Ix::Div(_, c) | Ix::Rem(_, c) | Ix::TilesIn(_, c) => {
+                self.0.push(*c);
+            }
             _ => {}
         }
     }
@@ -144,8 +145,7 @@ fn faults(p: &Program, kernel: &Proven, seed: u64, launches: usize) -> Option<St
             }
             // Too long.
             Ok(None) => continue,
-            Ok(Some((_, Some(fault)))) => fault,
-            Err(fault) => fault,
+            Ok(Some((_, Some(fault)))) | Err(fault) => fault,
         };
         return Some(format!("{fault}\nlaunch: {case:?}"));
     }

@@ -23,7 +23,9 @@ pub(crate) fn program(p: &mut Program, v: &mut dyn Visitor) {
 
 fn block(b: &mut Vec<Stmt>, v: &mut dyn Visitor) {
     v.block(b);
-    b.iter_mut().for_each(|s| stmt(s, v));
+    for s in b {
+        stmt(s, v);
+    }
 }
 
 pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
