@@ -171,7 +171,7 @@ pub(super) fn observe(
     bytes: u32,
     store: bool,
 ) {
-    if !cx.observes() && !(store && env.sources.any()) {
+    if !(cx.observes() || store && env.sources.any()) {
         return;
     }
     let mut at = [0; 32];
