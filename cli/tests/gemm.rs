@@ -114,6 +114,7 @@ fn the_launch_contract_describes_the_emitted_file() {
         "cluster_declared",
         "grid",
         "kernel",
+        "memory",
         "params",
         "shared_bytes",
         "workspace_bytes",

@@ -4,7 +4,7 @@
 //! in safe Rust whatever the kernel does: a relaxed 32-bit load or store is a plain move on every 64-bit machine. Only narrower
 //! stores need a read-modify-write. Allocations start far apart ([`GAP`]), so that an access past the end of one never lands in the next.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use crate::error::MemoryError;
 use crate::heap::{HEAP_BYTES, Heap};
@@ -50,6 +50,8 @@ pub(crate) struct Allocation {
     words: Vec<AtomicU32>,
     /// One bit for each byte ever written.
     written: Vec<AtomicU32>,
+    /// By byte: how often kernels have stored to it; empty unless asked for.
+    stores: Vec<AtomicU8>,
 }
 
 /// So many words of 0, unless the host has no memory for them.
@@ -93,6 +95,7 @@ impl GlobalMemory {
             len: bytes,
             words,
             written,
+            stores: Vec::new(),
         });
         self.next = base + bytes + GAP;
         Ok(base)
@@ -111,6 +114,47 @@ impl GlobalMemory {
             }
             Err(_) => Err(MemoryError::OutOfBounds { address, len: 0 }),
         }
+    }
+
+    /// Counts from now on how often kernels store to each byte of the allocation that starts at `address`; the count begins at 0. Atomic operations that
+    /// change a byte count as stores.
+    ///
+    /// ```
+    /// let mut memory = ptx_emulator::GlobalMemory::new();
+    /// let pointer = memory.alloc(8, 256)?;
+    /// memory.count_stores(pointer)?;
+    /// memory.write(pointer, &[1, 2, 3, 4])?; // by the host
+    /// assert_eq!(memory.stores(pointer, 8)?, [0; 8]);
+    /// # Ok::<(), ptx_emulator::MemoryError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] if no allocation starts there, [`MemoryError::HostMemory`].
+    pub fn count_stores(&mut self, address: u64) -> Result<(), MemoryError> {
+        let found = self.allocations.binary_search_by_key(&address, |a| a.base);
+        let Some(a) = found.ok().and_then(|i| self.allocations.get_mut(i)) else {
+            return Err(MemoryError::OutOfBounds { address, len: 0 });
+        };
+        let (mut stores, len) = (Vec::new(), a.len as usize);
+        let room = stores.try_reserve_exact(len);
+        room.map_err(|_| MemoryError::HostMemory(a.len))?;
+        stores.resize_with(len, AtomicU8::default);
+        a.stores = stores;
+        Ok(())
+    }
+
+    /// How often kernels have stored to each of the `len` bytes at `address`, 255 for more; 0 where nobody counts ([`GlobalMemory::count_stores`]).
+    ///
+    /// # Errors
+    ///
+    /// [`MemoryError::OutOfBounds`] if they do not lie in one allocation.
+    pub fn stores(&self, address: u64, len: usize) -> Result<Vec<u8>, MemoryError> {
+        let (a, offset) = self.range(address, len as u64)?;
+        let counts = a.stores.iter().skip(offset as usize).take(len);
+        let mut counts: Vec<u8> = counts.map(|n| n.load(Relaxed)).collect();
+        counts.resize(len, 0);
+        Ok(counts)
     }
 
     /// Makes the heap of `malloc`, if there is none.
@@ -411,6 +455,19 @@ impl Allocation {
             for (at, byte) in (start..).zip(part) {
                 self.store(at, 1, (*byte).into());
             }
+        }
+    }
+
+    /// Whether stores to its bytes are counted.
+    pub(crate) fn counts_stores(&self) -> bool {
+        !self.stores.is_empty()
+    }
+
+    /// Counts a store to `bytes` bytes at `offset`.
+    pub(crate) fn count_store(&self, offset: u64, bytes: u32) {
+        let counts = self.stores.iter().skip(offset as usize);
+        for n in counts.take(bytes as usize) {
+            let _ = n.fetch_update(Relaxed, Relaxed, |n| n.checked_add(1));
         }
     }
 

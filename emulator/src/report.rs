@@ -34,6 +34,8 @@ pub enum FindingKind {
     ReadBeforeWait,
     /// Another lane's `cp.async` was waited for, but no barrier followed.
     MissingBarrierAfterWait,
+    /// A store to global memory that an asynchronous copy reads, before anybody has waited for the copy.
+    SourceOverwritten,
     /// A barrier or another `.aligned` instruction while lanes of the warp are elsewhere, or other warps at another such barrier.
     Divergent,
     /// A barrier used with different thread counts, by a warp twice before it completes, or by reductions and other operations at once.
@@ -86,6 +88,7 @@ impl FindingKind {
             Self::GlobalRace => "global_race",
             Self::ReadBeforeWait => "read_before_wait",
             Self::MissingBarrierAfterWait => "missing_barrier_after_wait",
+            Self::SourceOverwritten => "source_overwritten",
             Self::Divergent => "divergent",
             Self::BarrierMismatch => "barrier_mismatch",
             Self::Assertion => "assertion",

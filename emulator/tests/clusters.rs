@@ -239,7 +239,7 @@ fn an_instruction_of_shared_cta_reaches_its_own_block_only() {
         "atom.shared.add.u32 %r0, [ADDRESS], 1;",
         "cvt.u64.u32 %rd0, ADDRESS; ld.shared.u32 %r0, [%rd0];",
         "mbarrier.init.shared::cta.b64 [ADDRESS], 1;",
-        "cp.async.ca.shared.global [ADDRESS], [%out], 4;",
+        "cp.async.ca.shared.global [ADDRESS], [%out], 4; cp.async.wait_all;",
     ];
     for access in accesses {
         for (address, home) in [("%low", 0), ("%two", 2)] {

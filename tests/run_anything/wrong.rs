@@ -5,10 +5,144 @@ use std::panic::{UnwindSafe, catch_unwind};
 use tilewright::codegen::prove::AccessProof;
 use tilewright::emulator::FindingKind;
 use tilewright::host::{
-    Arg, Launches, On, Param, PtxKernel, RunError, RunOptions, Runnable, Scalars, run_with,
+    Arg, BufferType, Launches, On, Param, PtxKernel, Role, RunError, RunOptions, Runnable, Scalars,
+    Step, StepArg, run_with,
 };
 
 use super::{on_emulator, one_block, racing};
+
+/// A kernel that promises to store each element of `out` once, and nothing to `in`: of `words` words each.
+struct Promising {
+    kernel: PtxKernel,
+    words: u64,
+    blocks: u32,
+}
+
+impl Runnable for Promising {
+    fn ptx(&self) -> &str {
+        self.kernel.ptx()
+    }
+
+    fn entry(&self) -> &str {
+        self.kernel.entry()
+    }
+
+    fn params(&self) -> Vec<Param> {
+        let of = |name, role| Param::pointer(name, BufferType::U32).used_as(role);
+        vec![of("in", Role::Input), of("out", Role::Output)]
+    }
+
+    fn launches(&self, _: &Scalars<'_>) -> Result<Launches, RunError> {
+        let bytes = ["in", "out"].map(|name| (name.to_owned(), 4 * self.words));
+        let step = Step {
+            entry: self.entry().to_owned(),
+            grid: [self.blocks, 1, 1],
+            block: [32, 1, 1],
+            cluster: [1; 3],
+            shared_bytes: 0,
+            args: ["in", "out"]
+                .map(|name| StepArg::Argument(name.to_owned()))
+                .into(),
+        };
+        Ok(Launches {
+            steps: (self.blocks > 0).then_some(step).into_iter().collect(),
+            least_bytes: bytes.into(),
+            stored_once: true,
+            ..Launches::default()
+        })
+    }
+}
+
+#[test]
+fn elements_of_outputs_are_stored_once_and_inputs_never() {
+    let said = |body: &str, words: u64, blocks: u32| {
+        let head = "ld.param.u64 %d0, [in]; ld.param.u64 %d1, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d3, %r0, 4;
+            add.s64 %d2, %d1, %d3; add.s64 %d3, %d0, %d3; ld.global.u32 %r1, [%d3];";
+        let params = ".param .u64 in, .param .u64 out";
+        let kernel = one_block("promising", params, &format!("{head}\n{body}"));
+        let kernel = Promising {
+            kernel,
+            words,
+            blocks,
+        };
+        let args = [
+            ("in", Arg::input(&[7_u32; 40])),
+            ("out", Arg::output::<u32>(40)),
+        ];
+        on_emulator(&kernel, args).miscounted
+    };
+    let none: [String; 0] = [];
+    let copy = "st.global.u32 [%d2], %r1;";
+    assert_eq!(said(copy, 32, 1), none);
+    assert_eq!(
+        said(copy, 33, 1),
+        [
+            "element 32 of `out` was not stored, or in part: `out` is an output, of which each element is stored once"
+        ]
+    );
+    assert_eq!(
+        said(copy, 30, 1),
+        ["element 30 of `out` was stored: `out` ends before it, and 1 more elements are wrong"]
+    );
+    // Equal values, by one block or two, are stores as well.
+    let twice = "element 0 of `out` was stored 2 times: `out` is an output, of which each element is stored once, and 31 more elements are wrong";
+    assert_eq!(said(&format!("{copy}\n{copy}"), 32, 1), [twice]);
+    assert_eq!(said(copy, 32, 2), [twice]);
+    let first = "setp.eq.u32 %p0, %r0, 0; @%p0 st.global.u32 [%d2+4], %r1;";
+    assert_eq!(
+        said(&format!("{copy}\n{first}"), 32, 1),
+        [
+            "element 1 of `out` was stored 2 times: `out` is an output, of which each element is stored once"
+        ]
+    );
+    // A half of an element, and all but one.
+    assert_eq!(
+        said(
+            "setp.ne.u32 %p0, %r0, 5; @%p0 st.global.u32 [%d2], %r1; @!%p0 st.global.u16 [%d2], 1;",
+            32,
+            1
+        ),
+        [
+            "element 5 of `out` was not stored, or in part: `out` is an output, of which each element is stored once"
+        ]
+    );
+    // The input gets what it has.
+    assert_eq!(
+        said(
+            &format!("{copy}\nsetp.eq.u32 %p0, %r0, 3; @%p0 st.global.u32 [%d3], %r1;"),
+            32,
+            1
+        ),
+        ["element 3 of `in` was stored: `in` is an input, which is not stored to"]
+    );
+    // Nothing is launched though there are elements.
+    assert_eq!(
+        said(copy, 2, 0),
+        [
+            "element 0 of `out` was not stored, or in part: `out` is an output, of which each element is stored once, and 1 more elements are wrong"
+        ]
+    );
+}
+
+#[test]
+fn what_is_stored_otherwise_than_promised_is_not_clean() {
+    let kernel = one_block("nothing", ".param .u64 in, .param .u64 out", "");
+    let kernel = Promising {
+        kernel,
+        words: 4,
+        blocks: 1,
+    };
+    let args = [
+        ("in", Arg::input(&[0_u32; 4])),
+        ("out", Arg::output::<u32>(4)),
+    ];
+    let outcome = on_emulator(&kernel, args);
+    assert_eq!(
+        outcome.clean().expect_err("nothing is stored").to_string(),
+        "`nothing` on the emulator: element 0 of `out` was not stored, or in part: `out` is an output, of which each element is stored once, and 3 more elements are wrong"
+    );
+    assert!(failure(move || outcome.assert_clean()).contains("stored once"));
+}
 
 /// The message of an assertion that fails.
 fn failure(assert: impl FnOnce() + UnwindSafe) -> String {

@@ -5,6 +5,7 @@
 //! earlier one failed, and ends with one line that says what passed. There is no second script to keep in step with it.
 
 mod binaries;
+mod fuzz;
 mod kernels;
 mod msrv;
 mod opencl;
@@ -22,6 +23,8 @@ usage: cargo xtask TASK
 tasks:
   test [--no-ptxas]   everything CI runs: formatting, lints, tests, docs, ptxas over the kernels
   kernels [--write]   compare every kernel with tests/golden/kernels.csv, or write that table anew
+  fuzz [--seed N] [--programs M]
+                      prove and run M random kernels; --program I runs one of them
   page                build the page in the browser, target/page/index.html
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path
 
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
     match args.as_slice() {
         ["test"] => steps::test(steps::Ptxas::Fetch),
         ["test", "--no-ptxas"] => steps::test(steps::Ptxas::LeaveOut),
+        ["fuzz", rest @ ..] => fuzz::run(rest),
         ["page"] => match page::build() {
             Ok(path) => {
                 println!("{}", path.display());

@@ -12,10 +12,11 @@ use super::lds::synchronise;
 use super::mem::{addresses, inside, lanes_of, set_lane};
 use super::places::by_rank;
 use super::smem::{check_shared, count_wavefronts, report_conflict, shared_offsets};
+use super::sources::stored;
 use super::traffic;
 use super::warp::Warp;
 use super::wide::set_wide;
-use super::{Context, Env};
+use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
 use crate::fences::Strong;
@@ -118,6 +119,15 @@ fn global(
         if let Some(shadow) = &cx.global_shadow {
             shadow.synchronise(env.block, at[l], Strong::Update, a.order.releases);
         }
+        let site = Site {
+            pc,
+            warp: w.index,
+            lanes: 1 << l,
+            address: Some(at[l]),
+        };
+        if changed > 0 {
+            stored(cx, env, site, alloc, (offset, bytes));
+        }
         if cx.undefined_global {
             alloc.mark_written(offset, bytes);
         }
@@ -178,6 +188,13 @@ pub(crate) fn atom128(
             env.published += u64::from(new != old);
             alloc.store(offset, 8, new[0]);
             alloc.store(offset + 8, 8, new[1]);
+            let site = Site {
+                pc,
+                warp: w.index,
+                lanes: 1 << l,
+                address: Some(at[l]),
+            };
+            stored(cx, env, site, alloc, (offset, 16));
         }
         if cx.undefined_global {
             alloc.mark_written(offset, 16u32);

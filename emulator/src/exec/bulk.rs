@@ -56,11 +56,15 @@ pub(crate) struct Landing {
     pub(crate) reduction: Option<Reduction>,
     /// Whether it writes by the asynchronous proxy.
     pub(crate) proxy: bool,
+    /// What it reads in global memory: address and bytes; then the number of that read.
+    pub(crate) from: Vec<(u64, u32)>,
+    pub(crate) read: u32,
 }
 
 impl Landing {
     /// Writes into the shared memory of the current block, at `clock` of the mbarrier's `actor`.
     pub(crate) fn land(&self, _cx: &Context<'_>, env: &mut Env, actor: u32, clock: u32) {
+        env.sources.end(self.read, self.lanes);
         let total: u32 = self.to.iter().map(|t| t.1).sum();
         let data = match &self.source {
             Source::Data(data) => data.clone(),
@@ -167,7 +171,7 @@ pub(super) fn observe(
     bytes: u32,
     store: bool,
 ) {
-    if !cx.undefined_global && cx.global_shadow.is_none() {
+    if !(cx.observes() || store && env.sources.any()) {
         return;
     }
     let mut at = [0; 32];
@@ -297,6 +301,8 @@ pub(crate) fn issue(
                 to: vec![(to.1, size)],
                 reduction: b.reduction,
                 proxy: true,
+                from: Vec::new(),
+                read: 0,
             };
             send(cx, env, w, site, to.0, bar, landing);
             continue;
@@ -316,14 +322,20 @@ pub(crate) fn issue(
             mask,
             to.0,
             bar,
-            &[(to.1, size)],
+            (&[(to.1, size)], &[piece]),
             size,
             &data,
         );
     }
 }
 
-/// Sends the same data to each block of `mask`, or to block `rank`.
+/// Where pieces of a copy lie in global memory.
+fn inside(pieces: &[Piece]) -> Vec<(u64, u32)> {
+    let inside = pieces.iter().filter_map(|p| Some((p.global?, p.bytes)));
+    inside.collect()
+}
+
+/// Sends the same data, read from `from`, to each block of `mask`, or to block `rank`.
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(crate) fn spread(
     cx: &Context<'_>,
@@ -333,7 +345,7 @@ pub(crate) fn spread(
     mask: Option<u32>,
     rank: usize,
     bar: (usize, u32),
-    to: &[(u32, u32)],
+    (to, from): (&[(u32, u32)], &[Piece]),
     bytes: u32,
     data: &[u8],
 ) {
@@ -365,6 +377,8 @@ pub(crate) fn spread(
             to: to.to_vec(),
             reduction: None,
             proxy: true,
+            from: inside(from),
+            read: 0,
         };
         send(cx, env, w, site, rank, bar, landing);
     }
@@ -378,7 +392,7 @@ pub(crate) fn send(
     site: Site,
     rank: usize,
     bar: (usize, u32),
-    landing: Landing,
+    mut landing: Landing,
 ) {
     if rank != bar.0 {
         env.report(cx, FindingKind::BadOperand, site, &|| {
@@ -399,6 +413,12 @@ pub(crate) fn send(
     let actor = env.within(rank, |env| env.mbarriers.get_mut(bar.1).map(|o| o.actor));
     let Some(actor) = actor else { return };
     begin_writing(cx, env, w, site.pc, (rank, actor), &landing);
+    if cx.sanitize {
+        let lane = landing.lanes.trailing_zeros() as usize & 31;
+        let ranges = std::mem::take(&mut landing.from).into_iter();
+        let ranges = ranges.map(|(address, bytes)| (lane, address, bytes));
+        landing.read = env.sources.begin(site.pc, w.index, ranges.collect());
+    }
     env.within(rank, |env| mbarrier::track(env, bar.1, landing));
     env.events += 1;
 }

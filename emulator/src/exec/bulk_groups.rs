@@ -6,8 +6,9 @@ use super::bulk::{Piece, copied, cut, global_place, little, observe};
 use super::cluster::units;
 use super::combine::combine;
 use super::in_flight::{begin_reading, end_reading};
+use super::sources::stored;
 use super::warp::Warp;
-use super::{Context, Env};
+use super::{Context, Env, Site};
 use crate::ir::Reduction;
 use crate::shared::IN_FLIGHT;
 
@@ -52,6 +53,13 @@ pub(super) fn perform(cx: &Context<'_>, env: &mut Env, w: &Warp, s: &Store) {
                     });
                 }
                 drop(guard);
+                let site = Site {
+                    pc: s.pc,
+                    warp: w.index,
+                    lanes: 1 << lane,
+                    address: Some(address),
+                };
+                stored(cx, env, site, alloc, (offset, p.bytes));
                 if cx.undefined_global {
                     alloc.mark_written(offset, p.bytes);
                 }

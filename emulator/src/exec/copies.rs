@@ -1,7 +1,8 @@
 //! `cp.async` (PTX ISA, section 9.7.9.25.3), as late as the rules permit.
 //!
 //! The source is read when the copy is issued, the destination is written when the issuing lane *waits* for its group, and in between
-//! the bytes are in flight: reading or writing them is a finding, and a kernel that does so computes with old data. Groups are counted by lane:
+//! the bytes are in flight: reading or writing the destination is a finding, and a kernel that does so computes with old data. So is a store to the source
+//! ([`super::sources`]). Groups are counted by lane:
 //! a copy issued when a lane has committed g groups belongs to group g, and `wait_group n` lands all groups below committed − n.
 
 use super::gmem::{observe_global, report_unwritten};
@@ -36,6 +37,7 @@ pub(crate) fn issue(
     }
     traffic::global(env, pc, &from, bytes, lanes & !ignored);
     let mut hint = env.hints[pc];
+    let (mut reads, issued) = (Vec::new(), w.copies.len());
     for l in lanes_of(lanes) {
         let site = Site {
             pc,
@@ -76,9 +78,12 @@ pub(crate) fn issue(
                 });
                 continue;
             }
-            if cx.undefined_global || cx.global_shadow.is_some() {
+            if cx.observes() {
                 let unwritten = observe_global(cx, env, w, pc, None, &from, n, 1 << l, false);
                 report_unwritten(cx, env, w, pc, &from, unwritten);
+            }
+            if cx.sanitize {
+                reads.push((l, x, n));
             }
             let offset = x - alloc.base;
             for (k, word) in data.iter_mut().enumerate().take(n.div_ceil(4) as usize) {
@@ -108,10 +113,15 @@ pub(crate) fn issue(
             data,
             group: w.groups[l],
             serial: w.issued,
+            read: 0,
         });
         w.issued += 1;
     }
     env.hints[pc] = hint;
+    let read = env.sources.begin(pc, w.index, reads);
+    for copy in w.copies.iter_mut().skip(issued) {
+        copy.read = read;
+    }
 }
 
 /// `cp.async.commit_group`.
@@ -133,12 +143,18 @@ pub(crate) fn wait(env: &mut Env, w: &mut Warp, pending: Option<u32>, active: u3
 
 /// Lands the copies that `lands` says.
 pub(crate) fn land(env: &mut Env, w: &mut Warp, lands: impl Fn(&PendingCopy) -> bool) {
-    let Env { shared, shadow, .. } = env;
+    let Env {
+        shared,
+        shadow,
+        sources,
+        ..
+    } = env;
     let warp = w.index;
     w.copies.retain(|c| {
         let lane = usize::from(c.lane);
         let lands = lands(c);
         if lands {
+            sources.end(c.read, 1 << lane);
             for k in 0..u32::from(c.bytes) / 4 {
                 shared.set_word(c.to + 4 * k, c.data[k as usize]);
             }

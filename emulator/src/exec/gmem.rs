@@ -8,7 +8,7 @@ use super::mem::{are_close_sums, get_lane, lanes_of, set_lane};
 use super::traffic;
 use super::undefined::{self, Place};
 use super::warp::Warp;
-use super::{Context, Env, Site, global};
+use super::{Context, Env, Site, global, sources};
 use crate::fences::Strong;
 use crate::ir::{Access, NONE};
 use crate::memory::{Allocation, GlobalMemory};
@@ -174,7 +174,7 @@ pub(super) fn global(
     env.published += u64::from(store);
     env.looks += u64::from(a.strong && !store);
     let mut unwritten = 0;
-    if cx.undefined_global || cx.global_shadow.is_some() {
+    if cx.observes() || store && env.sources.any() {
         unwritten = observe_global(cx, env, w, pc, Some(a), at, total, active, store);
     }
     let mut hint = env.hints[pc];
@@ -481,6 +481,9 @@ pub(crate) fn observe_global(
             continue;
         };
         let offset = at[l] - alloc.base;
+        if store {
+            sources::stored(cx, env, site, alloc, (offset, total));
+        }
         if cx.undefined_global {
             if store {
                 alloc.mark_written(offset, total);

@@ -52,6 +52,7 @@ mod rounds;
 mod schedule;
 mod services;
 mod smem;
+mod sources;
 mod sparse;
 mod stack;
 mod start;
@@ -77,7 +78,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::fences::Fences;
 use crate::ir::Program;
 use crate::launch::{Launch, Options};
-use crate::memory::GlobalMemory;
+use crate::memory::{Allocation, GlobalMemory};
 use crate::module::Kernel;
 use crate::pattern::Pattern;
 use crate::proxies::{Clocks, READERS};
@@ -94,6 +95,7 @@ use printed::Printed;
 use printf::Formats;
 use rounds::Mark;
 use schedule::Schedule;
+use sources::Sources;
 use start::Restart;
 use undefined::Origins;
 pub(crate) use undefined::{ALL, READS};
@@ -134,6 +136,8 @@ pub(crate) struct Context<'a> {
     pub(crate) step_limit: u64,
     pub(crate) total_step_limit: u64,
     pub(crate) global_shadow: Option<GlobalShadow>,
+    /// Some allocation counts the stores to its bytes.
+    pub(crate) counts_stores: bool,
     /// Tensor maps in global memory, if the kernel copies by maps and the sanitizer is on.
     pub(crate) map_fences: Option<MapFences>,
     /// Clusters that the device holds at once, and its name.
@@ -155,6 +159,11 @@ pub(crate) struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// Whether accesses of global memory are looked at beyond their bounds.
+    pub(crate) fn observes(&self) -> bool {
+        self.undefined_global || self.global_shadow.is_some() || self.counts_stores
+    }
+
     pub(crate) fn new(
         kernel: &'a Kernel,
         launch: &Launch,
@@ -189,6 +198,7 @@ impl<'a> Context<'a> {
             step_limit: options.step_limit.min(options.total_step_limit),
             total_step_limit: options.total_step_limit,
             global_shadow: options.global_races.then(shadow),
+            counts_stores: memory.allocations().iter().any(Allocation::counts_stores),
             map_fences: (options.sanitize && program.has_tensor_copies)
                 .then(|| MapFences::new(memory)),
             residents,
@@ -334,6 +344,8 @@ pub(crate) struct Env {
     pub(crate) barriers: Barriers,
     pub(crate) mbarriers: Mbarriers,
     pub(crate) groups: Warpgroups,
+    /// What asynchronous copies of the cluster read in global memory.
+    pub(crate) sources: Sources,
     /// All warps of the block have exited.
     pub(crate) ended: bool,
     /// The block of the cluster whose state is here, by rank; how many there are, and the state of the others.
@@ -491,6 +503,7 @@ impl Worker {
                 barriers: Barriers::new(),
                 mbarriers: Mbarriers::default(),
                 groups: Warpgroups::default(),
+                sources: Sources::default(),
                 ended: false,
                 rank: 0,
                 blocks,
@@ -717,6 +730,7 @@ impl Worker {
         env.events = 0;
         env.attention = false;
         env.gate.reset(env.blocks);
+        env.sources.reset();
         env.origins.reset();
         for (rank, warps) in warps.chunks_mut(cx.warps()).enumerate() {
             let r = rank as u32;

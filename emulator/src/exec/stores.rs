@@ -52,6 +52,8 @@ pub(crate) fn issue(
             to: vec![(place.1, total)],
             reduction: s.reduction,
             proxy: false,
+            from: Vec::new(),
+            read: 0,
         };
         send(cx, env, w, site, place.0, bar, landing);
     }

@@ -265,7 +265,7 @@ pub(crate) fn issue(
         };
         let to: Vec<(u32, u32)> = all.iter().map(|p| (p.shared, p.bytes)).collect();
         let mask = (t.mask != NONE).then(|| w.r32[t.mask as usize][l]);
-        spread(cx, env, w, site, mask, at, bar, &to, bytes, &data);
+        spread(cx, env, w, site, mask, at, bar, (&to, &all), bytes, &data);
     }
 }
 

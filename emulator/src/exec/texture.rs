@@ -7,7 +7,7 @@ use super::mem::{addresses, get_lane, lanes_of, set_lane};
 use super::rounding::half;
 use super::step::set_pred;
 use super::warp::Warp;
-use super::{Context, Env, Site};
+use super::{Context, Env, Site, sources};
 use crate::ir::{NONE, Outside, TextureAction, TextureOp, TextureQuery};
 use crate::report::FindingKind;
 use crate::texture::{AddressMode, OutOfMemory, Texture};
@@ -258,6 +258,7 @@ fn surface(
             set_lane(w, *reg, l, value, bytes, false);
         } else {
             alloc.store(offset, bytes, get_lane(w, *reg, l));
+            sources::stored(cx, env, site, alloc, (offset, bytes));
             if cx.undefined_global {
                 alloc.mark_written(offset, bytes);
             }

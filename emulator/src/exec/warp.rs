@@ -92,6 +92,8 @@ pub(crate) struct PendingCopy {
     pub(crate) group: u32,
     /// Sequence number among the copies of the warp.
     pub(crate) serial: u32,
+    /// The number of its instruction's read in [`super::sources::Sources`].
+    pub(crate) read: u32,
 }
 
 /// A warp.

@@ -19,6 +19,9 @@ pub(crate) struct Bound<'a> {
     pub(crate) buffers: Vec<(String, Buffer<'a>)>,
     pub(crate) steps: Vec<BoundStep>,
     pub(crate) workspace_bytes: u64,
+    /// By buffer: what the kernel promises to store there, if it does ([`Launches::stored_once`](super::Launches::stored_once)): its role, and the bytes of its
+    /// elements.
+    pub(crate) promised: Vec<Option<(Role, u64)>>,
 }
 
 /// A launch and the value of each of its parameters.
@@ -133,6 +136,16 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
             }));
         }
     }
+    let promised = buffers.iter().map(|(name, _)| {
+        let param = params.iter().find(|p| p.name == *name)?;
+        let role = param.role.filter(|_| launches.stored_once)?;
+        let (_, bytes) = launches
+            .least_bytes
+            .iter()
+            .find(|(known, _)| known == name)?;
+        Some((role, *bytes))
+    });
+    let promised = promised.collect();
     let value = |arg: &StepArg| match arg {
         StepArg::Workspace(offset) => Ok(Value::Workspace(*offset)),
         StepArg::Value(scalar) => Ok(Value::Scalar(scalar.clone())),
@@ -160,6 +173,7 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
         steps: steps.collect::<Result<_, _>>()?,
         buffers,
         workspace_bytes: launches.workspace_bytes,
+        promised,
     })
 }
 

@@ -185,6 +185,7 @@ impl Runnable for CompiledKernel {
             steps: vec![step],
             least_bytes,
             workspace_bytes: 0,
+            stored_once: false,
         })
     }
 

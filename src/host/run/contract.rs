@@ -252,6 +252,9 @@ pub struct Launches {
     pub workspace_bytes: u64,
     /// Bytes that a buffer must have at least, by the name of its parameter. Buffers that are not here can have any size.
     pub least_bytes: Vec<(String, u64)>,
+    /// Of each buffer that the parameters call an output or both ([`Param::used_as`]), the first [`least_bytes`](Self::least_bytes) are stored exactly once, and
+    /// nothing else; inputs are not stored to. The emulator counts that, and [`Outcome::clean`](super::Outcome::clean) includes it.
+    pub stored_once: bool,
 }
 
 /// A kernel that [`run`](super::run()) runs: its text, its parameters, and its launches for given scalar arguments.

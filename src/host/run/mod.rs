@@ -26,6 +26,8 @@ mod on_opencl;
 mod outcome;
 mod proven;
 mod ptx_kernel;
+#[cfg(feature = "emulator")]
+mod stores;
 
 #[cfg(feature = "gpu")]
 use std::sync::Mutex;
@@ -259,6 +261,7 @@ fn on_emulator<K: Runnable + ?Sized>(
         accesses,
         not_taken,
         unproven,
+        miscounted: run.miscounted,
         ..outcome
     })
 }
@@ -331,6 +334,7 @@ fn outcome<K: Runnable + ?Sized>(
         unproven: Vec::new(),
         guards_touched: Vec::new(),
         inputs_changed,
+        miscounted: Vec::new(),
         buffers: bound
             .buffers
             .iter()

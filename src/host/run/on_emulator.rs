@@ -15,6 +15,7 @@ use super::bind::{Addresses, Bound, Here, Value, WORKSPACE_ALIGNMENT};
 use super::contract::Runnable;
 use super::error::RunError;
 use super::outcome::CountedAccess;
+use super::stores;
 
 /// What the emulator saw, and the buffers in the order of the parameters.
 pub(crate) struct Emulated {
@@ -22,6 +23,8 @@ pub(crate) struct Emulated {
     pub(crate) buffers: Vec<Vec<u8>>,
     /// Where they lay.
     pub(crate) addresses: Vec<u64>,
+    /// What was stored otherwise than the kernel promises.
+    pub(crate) miscounted: Vec<String>,
 }
 
 /// Places the buffers, each in an allocation of its own, and runs the launches in order.
@@ -48,6 +51,7 @@ pub(crate) fn emulate(
     }
     addresses.workspace = memory.alloc(bound.workspace_bytes, WORKSPACE_ALIGNMENT)?;
     memory.poison(addresses.workspace, bound.workspace_bytes)?;
+    stores::count(bound, &mut memory, &addresses)?;
     let mut runs: Vec<(&str, Report)> = Vec::new();
     for bound in &bound.steps {
         let step = &bound.step;
@@ -71,6 +75,7 @@ pub(crate) fn emulate(
         .collect::<Result<_, _>>()?;
     Ok(Emulated {
         report: merged(runs),
+        miscounted: stores::miscounted(bound, &memory, &addresses)?,
         buffers,
         addresses: addresses.buffers,
     })

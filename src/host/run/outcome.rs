@@ -110,6 +110,9 @@ pub struct Outcome {
     pub guards_touched: Vec<String>,
     /// Inputs that a kernel changed.
     pub inputs_changed: Vec<String>,
+    /// What the emulator counted of stores that a kernel promises otherwise, a sentence for each buffer: elements of outputs that were stored never or more than
+    /// once, stores to inputs ([`Launches::stored_once`](super::Launches::stored_once)).
+    pub miscounted: Vec<String>,
     pub(crate) buffers: Vec<Content>,
 }
 
@@ -246,7 +249,8 @@ impl Outcome {
     }
 
     /// Whether the kernel did nothing wrong that was seen: on the emulator no finding (access out of bounds, race, deadlock, …); on a GPU
-    /// nothing written beside a buffer; on both no input changed.
+    /// nothing written beside a buffer; on both no input changed. Of a kernel that promises it ([`Launches::stored_once`](super::Launches::stored_once)), as
+    /// proven kernels do, the emulator has seen each element of the outputs stored once.
     ///
     /// ```
     /// use tilewright::host::{Arg, On, PtxKernel, run};
@@ -284,6 +288,7 @@ impl Outcome {
         reasons.extend(self.guards_touched.iter().map(beside));
         let changed = |name: &String| format!("changed the input `{name}`");
         reasons.extend(self.inputs_changed.iter().map(changed));
+        reasons.extend(self.miscounted.iter().cloned());
         self.holds(reasons)
     }
 

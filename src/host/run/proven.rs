@@ -82,6 +82,7 @@ impl Runnable for Proven {
         if grid.contains(&0) {
             return Ok(Launches {
                 least_bytes,
+                stored_once: true,
                 ..Launches::default()
             });
         }
@@ -98,6 +99,7 @@ impl Runnable for Proven {
             steps: vec![step],
             workspace_bytes: 0,
             least_bytes,
+            stored_once: true,
         })
     }
 
