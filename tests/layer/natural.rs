@@ -1,4 +1,5 @@
 //! Kernels as anyone would write them are accepted, and right: what the prover refuses must not grow with what it knows.
+#![allow(clippy::float_cmp)] // sums of small whole numbers are exact
 
 use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
 use tilewright::codegen::Proven;

@@ -14,6 +14,11 @@ use tilewright::codegen::view::{Combine, Fragment, ViewError};
 use tilewright::codegen::{Arch, Proven, Usage};
 use tilewright::{TiledMma, atoms};
 
+/// What is done to a kernel.
+type Step = Box<dyn Fn(&mut Kernel)>;
+/// The same by name, where nothing is kept.
+type Named = (&'static str, fn(&mut Kernel));
+
 /// Builds a kernel of 64 threads that `write` writes, which is refused for a mistake; returns the message.
 #[track_caller]
 fn mistake(write: impl FnOnce(&mut Kernel)) -> String {
@@ -63,7 +68,7 @@ fn other() -> Other {
 #[test]
 fn values_of_another_kernel_are_refused_by_its_name() {
     let o = other();
-    let uses: Vec<Box<dyn Fn(&mut Kernel)>> = vec![
+    let uses: Vec<Step> = vec![
         Box::new(|k| used(o.value.add(k, 1.0))),
         Box::new(|k| used(F32::from(1.0).add(k, o.value))),
         Box::new(|k| used(F32::from(1.0).fma(k, 2.0, o.value))),
@@ -321,7 +326,7 @@ fn names_are_names() {
         &long,
     ];
     for name in names {
-        let kernels: Vec<(&str, Box<dyn Fn(&mut Kernel)>)> = vec![
+        let kernels: Vec<(&str, Step)> = vec![
             ("size", Box::new(|k| used(k.size(name, 10)))),
             ("argument", Box::new(|k| used(k.argument::<f32>(name)))),
             (
@@ -397,7 +402,7 @@ fn a_name_is_one_things() {
             used((
                 k.size("t", 1),
                 k.shared("t", Element::F32, &swizzled("32:1")),
-            ))
+            ));
         },
     ];
     for write in twice {
@@ -738,11 +743,11 @@ fn emitted(
 #[test]
 fn functions_of_products_compute_and_declare_nothing() -> Result {
     emitted(Arch(75), |k| used(F32::from(1.0).add(k, 2.0)))?;
-    let functions: [(&str, fn(&mut Kernel)); 7] = [
+    let functions: [Named; 7] = [
         ("declares a parameter", |k| used(k.size("late", 10))),
         ("declares a parameter", |k| used(k.argument::<f32>("late"))),
         ("declares shared memory", |k| {
-            used(k.shared("late", Element::F32, &swizzled("32:1")))
+            used(k.shared("late", Element::F32, &swizzled("32:1")));
         }),
         ("the comment", |k| k.comment("a\rb")),
         ("more than 64 bits", |k| {
@@ -750,10 +755,10 @@ fn functions_of_products_compute_and_declare_nothing() -> Result {
             k.add(most, most);
         }),
         ("sm_80 is the first to have", |k| {
-            used(F32::from(1.0).max_nan(k, 2.0))
+            used(F32::from(1.0).max_nan(k, 2.0));
         }),
         ("leaves another kernel behind", |k| {
-            *k = Kernel::new("other", 32)
+            *k = Kernel::new("other", 32);
         }),
     ];
     for (what, f) in functions {

@@ -97,8 +97,7 @@ pub(super) fn value(op: Operation, ty: Ty, from: Ty, args: &[i64]) -> Option<i64
             Op::And => (a & b, ty),
             Op::Xor => (a ^ b, ty),
             Op::Div => (a.checked_div(b)?, ty),
-            Op::Widen => (of(0, from), ty),
-            Op::Narrow => (of(0, from), ty),
+            Op::Widen | Op::Narrow => (of(0, from), ty),
         },
     };
     let result = read(result, ty);

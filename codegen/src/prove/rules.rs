@@ -118,9 +118,8 @@ fn programs_at_random_mean_what_their_instructions_mean() {
             let number = random.below(all.len());
             let op = all[number];
             let ty = match op {
-                Operation::Index(Op::MulWide | Op::MadWide) => random.of(&TYPES[..2]),
+                Operation::Index(Op::MulWide | Op::MadWide | Op::Narrow) => random.of(&TYPES[..2]),
                 Operation::Index(Op::Widen) => random.of(&TYPES[2..]),
-                Operation::Index(Op::Narrow) => random.of(&TYPES[..2]),
                 _ => random.of(&TYPES),
             };
             let from = match op {

@@ -403,17 +403,17 @@ mod tests {
             let most = next(200) as i64;
             for o in 0..3 {
                 if o > 0 {
-                    paths
-                        .iter_mut()
-                        .for_each(|p| p.turn(outer, &values, most, &symbols));
+                    for p in &mut paths {
+                        p.turn(outer, &values, most, &symbols);
+                    }
                 } else {
-                    paths
-                        .iter_mut()
-                        .for_each(|p| p.begin(outer, &values, &symbols));
+                    for p in &mut paths {
+                        p.begin(outer, &values, &symbols);
+                    }
                 }
-                paths
-                    .iter_mut()
-                    .for_each(|p| p.begin(turn, &values, &symbols));
+                for p in &mut paths {
+                    p.begin(turn, &values, &symbols);
+                }
                 for t in 0..12 {
                     for value in &values {
                         let k = match next(2) {
@@ -436,9 +436,9 @@ mod tests {
                         assert!(!paths.is_empty(), "the path that is taken is lost: {f:?}");
                         paths.truncate(4);
                     }
-                    paths
-                        .iter_mut()
-                        .for_each(|p| p.turn(turn, &values, most, &symbols));
+                    for p in &mut paths {
+                        p.turn(turn, &values, most, &symbols);
+                    }
                     remembered += paths.iter().map(|p| p.ranges.len()).sum::<usize>();
                     paths.retain(|p| p.allows(&symbols, &at(t + 1, o)));
                     assert!(
@@ -446,7 +446,9 @@ mod tests {
                         "a fact outlives iteration {t}: {values:?}"
                     );
                 }
-                paths.iter_mut().for_each(|p| p.forget(turn, &symbols));
+                for p in &mut paths {
+                    p.forget(turn, &symbols);
+                }
             }
         }
         // It does remember, and decide by that.
