@@ -15,7 +15,7 @@ use tilewright::codegen::{Arch, Proven, Usage};
 use tilewright::{TiledMma, atoms};
 
 /// What is done to a kernel.
-type Step = Box<dyn Fn(&mut Kernel)>;
+type Step<'a> = Box<dyn Fn(&mut Kernel) + 'a>;
 /// The same by name, where nothing is kept.
 type Named = (&'static str, fn(&mut Kernel));
 
@@ -68,7 +68,7 @@ fn other() -> Other {
 #[test]
 fn values_of_another_kernel_are_refused_by_its_name() {
     let o = other();
-    let uses: Vec<Step> = vec![
+    let uses: Vec<Step<'_>> = vec![
         Box::new(|k| used(o.value.add(k, 1.0))),
         Box::new(|k| used(F32::from(1.0).add(k, o.value))),
         Box::new(|k| used(F32::from(1.0).fma(k, 2.0, o.value))),
@@ -326,7 +326,7 @@ fn names_are_names() {
         &long,
     ];
     for name in names {
-        let kernels: Vec<(&str, Step)> = vec![
+        let kernels: Vec<(&str, Step<'_>)> = vec![
             ("size", Box::new(|k| used(k.size(name, 10)))),
             ("argument", Box::new(|k| used(k.argument::<f32>(name)))),
             (
