@@ -4,9 +4,10 @@
 ///
 /// ```
 /// use layout_codegen::ir::{Kernel, ParamKind};
+/// use layout_codegen::value::F32;
 ///
 /// let mut k = Kernel::new("k", 32);
-/// k.param_scalar("alpha", ParamKind::F32);
+/// let _: F32 = k.argument("alpha");
 /// assert_eq!(k.params()[0].kind, ParamKind::F32);
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

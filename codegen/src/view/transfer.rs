@@ -96,7 +96,7 @@ impl Kernel {
     /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
     /// let tile = x.tile(&mut k, &[128], &[block])?;
     /// let share = tile.partition(&mut k, &Layout::parse("(32,4):(1,32)")?, thread)?;
-    /// assert_eq!(k.load_tile(&share)?.registers.len(), 4);
+    /// assert_eq!(k.load_tile(&share)?.len(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -122,11 +122,11 @@ impl Kernel {
     ///
     /// ```
     /// use layout_codegen::Arch;
-    /// use layout_codegen::ir::{Axis, Binary, Element, Kernel, Type};
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
     /// use layout_core::Layout;
     ///
-    /// // y = 2·x.
-    /// let mut k = Kernel::new("double", 32);
+    /// // y = x.
+    /// let mut k = Kernel::new("copy", 32);
     /// let n = k.size("n", 1 << 20);
     /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
     /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
@@ -134,9 +134,6 @@ impl Kernel {
     /// let from = x.tile(&mut k, &[128], &[block])?.partition(&mut k, &shares, thread)?;
     /// let to = y.tile(&mut k, &[128], &[block])?.partition(&mut k, &shares, thread)?;
     /// let values = k.load_tile(&from)?;
-    /// for &r in &values.registers {
-    ///     k.binary(Binary::Add, Type::F32, r, r, r);
-    /// }
     /// k.store_tile(&to, &values)?;
     /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
