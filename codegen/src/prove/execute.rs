@@ -281,9 +281,9 @@ pub(super) struct Machine<'a> {
 /// What instructions are called that all 32 lanes of a warp must execute together.
 fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
     Some(match inst {
-        Inst::Mma { .. } => "mma.sync",
-        Inst::LoadMatrix { .. } => "ldmatrix",
-        Inst::StoreMatrix { .. } => "stmatrix",
+        Inst::Mma { .. } => "an mma.sync",
+        Inst::LoadMatrix { .. } => "an ldmatrix",
+        Inst::StoreMatrix { .. } => "an stmatrix",
         Inst::Shuffle { .. } => "a shuffle",
         _ => return None,
     })
