@@ -13,7 +13,7 @@ use crate::program::{
     By, Float, FloatOp, Int, IntOp, Ix, Memory, Pred, Program, Scalar, Share, Stmt,
 };
 
-/// Why a program is none that the builder takes.
+/// Why the builder refuses a program.
 #[derive(Debug)]
 pub(crate) struct Unbuildable(pub(crate) String);
 

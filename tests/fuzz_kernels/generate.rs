@@ -573,7 +573,7 @@ impl Maker {
         (share, shape)
     }
 
-    /// A matrix copied asynchronously to shared memory, tile after tile, and from there to y.
+    /// Copies a matrix to shared memory asynchronously, tile by tile, and from shared memory to y.
     fn asynchronous(&mut self) {
         self.power(&[8, 16, 32, 32, 64, 64, 128]);
         let (rows, cols) = (self.extent(), self.extent());

@@ -3,6 +3,7 @@
 //! The judge believes the contract (which sizes a launch may have, how long buffers are, how many blocks there are), and nothing else of what the builder
 //! and the prover say.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::codegen::ir::{Kernel, ParamKind};
@@ -16,6 +17,16 @@ use crate::build::{self, Unbuildable};
 use crate::program::{Float, Int, Ix, Program, Scalar};
 use crate::random::Random;
 use crate::visit::{self, Visitor};
+
+thread_local! {
+    /// What the last panic said, and where it was: the payload has no place.
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Keeps what panics say for the verdict, in place of printing it.
+pub(crate) fn keep_panics() {
+    std::panic::set_hook(Box::new(|info| PANIC.set(info.to_string())));
+}
 
 /// What became of a program.
 #[derive(Debug)]
@@ -49,11 +60,7 @@ const THREADS: u64 = 1 << 11;
 pub(crate) fn judge(p: &Program, seed: u64) -> Verdict {
     match catch_unwind(AssertUnwindSafe(|| judged(p, seed))) {
         Ok(verdict) => verdict,
-        Err(payload) => {
-            let text = payload.downcast_ref::<String>().cloned();
-            let text = text.or_else(|| payload.downcast_ref::<&str>().map(|s| (*s).to_owned()));
-            Verdict::Panic(text.unwrap_or_default())
-        }
+        Err(_) => Verdict::Panic(PANIC.take()),
     }
 }
 

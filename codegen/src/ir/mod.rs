@@ -11,7 +11,7 @@
 //! Its author sees no registers and no instructions. There are *index expressions* ([`Expr`](crate::index::Expr): coordinates, sizes), typed *values*
 //! ([`value`](crate::value)), *variables*, which alone are assigned, and *views* of memory and of registers ([`view`](crate::view)). Branches and loops are
 //! closures, so that none stays open. What types cannot exclude is recorded while the kernel is written, and [`Kernel::build`] refuses the kernel for it: a value of another kernel or of a
-//! loop that has ended, a name that is none, a size that its parameter cannot hold.
+//! loop that has ended, an invalid name, a size that its parameter cannot hold.
 //!
 //! What cannot be written: registers, text that was not proven, forged variables, and values of two types in one operation.
 //!

@@ -183,6 +183,11 @@ impl<'a> Output<'a> {
             };
             let end = Self::end_of(mode, stores).max(boxes.end(mode));
             let (cut, of) = self.cut((mode, end), &at, stores)?;
+            if of.is_empty() {
+                return Err(format!(
+                    "mode {mode} has no case in which something is stored"
+                ));
+            }
             cuts.push(cut);
             cases.push(of);
         }

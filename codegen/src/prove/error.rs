@@ -13,7 +13,7 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum ProofError {
-    /// The kernel is not built as the builder asks: a value of another kernel, a name that is none, a size that does not fit.
+    /// The kernel is not built as the builder asks: a value of another kernel, an invalid name, a size that does not fit.
     Malformed {
         /// What is wrong, and what to write instead.
         what: String,

@@ -255,6 +255,8 @@ pub(super) struct Machine<'a> {
     pub(super) left: bool,
     /// Branches on which threads differ, inside of each other.
     pub(super) divergent: u32,
+    /// How many of them are outside of the innermost loop.
+    pub(super) divergent_outside: u32,
     /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
     pub(super) undecided: u32,
     /// Registers that may hold what they held a turn ago, with the statement under which they do.
@@ -384,6 +386,7 @@ impl<'a> Machine<'a> {
             opaque: QuickMap::default(),
             left: false,
             divergent: 0,
+            divergent_outside: 0,
             undecided: 0,
             stale: Scoped::default(),
             path: Vec::new(),
@@ -429,7 +432,8 @@ impl Machine<'_> {
                 Node::Leave { when, uniform } => {
                     let f = self.guard(*when);
                     self.agreed(&f, *uniform, "leaving a loop")?;
-                    if !f.is_uniform(&self.symbols) {
+                    // Under a branch in the loop that some threads take, they leave without the others.
+                    if !f.is_uniform(&self.symbols) || self.divergent > self.divergent_outside {
                         return Err(ProofError::Undecided {
                             what: "a loop that threads leave at different turns".to_owned(),
                         });
@@ -442,7 +446,7 @@ impl Machine<'_> {
                 Node::Exit { when, uniform } => {
                     let f = self.guard(*when);
                     self.agreed(&f, *uniform, "an exit")?;
-                    if f.is_uniform(&self.symbols) {
+                    if f.is_uniform(&self.symbols) && self.divergent == 0 {
                         let when = self.symbols.by_cases(&f, self.threads);
                         self.events.push(Event::Exit(when));
                     } else {

@@ -57,6 +57,9 @@ impl Machine<'_> {
         let start = self.read(&start, Ty::U32);
         self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
+        let outside = std::mem::replace(&mut self.divergent_outside, self.divergent);
+        // Who exits in an iteration is missing in the next one, from its top on.
+        self.left |= exits_apart(&l.body, false);
         let mut assigned = Assignments::default();
         assignments(&l.body, true, &mut assigned);
         // What is carried from turn to turn in a way that is known.
@@ -153,6 +156,7 @@ impl Machine<'_> {
         }
         self.turns.pop();
         self.counters.pop();
+        self.divergent_outside = outside;
         self.events = outer;
         // Behind the loop: after so many turns.
         self.forget();
@@ -358,6 +362,23 @@ fn leaves_loop(body: &[Node]) -> bool {
         Node::Leave { .. } => true,
         Node::If(branch) => leaves_loop(&branch.then) || leaves_loop(&branch.otherwise),
         _ => false,
+    })
+}
+
+/// Whether some threads may end in these nodes and others go on. `divergent`: not all threads come here.
+fn exits_apart(nodes: &[Node], divergent: bool) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Exit { uniform, .. } => divergent || !uniform,
+        Node::If(b) => {
+            let divergent = divergent || !b.uniform;
+            exits_apart(&b.then, divergent) || exits_apart(&b.otherwise, divergent)
+        }
+        Node::Loop(inner) => exits_apart(&inner.body, divergent),
+        Node::Leave { .. }
+        | Node::Roles(_)
+        | Node::Inst(_)
+        | Node::Comment(_)
+        | Node::Assume(_) => false,
     })
 }
 

@@ -75,6 +75,11 @@ impl Kernel {
         (most, bytes): (i64, i64),
     ) -> Reg {
         let value = self.value(left);
+        if value.class != Class::B32 {
+            self.mistake(
+                "an asynchronous copy counts the elements up to an edge in 32 bits, and an index or a size there may need more: give it a smaller bound",
+            );
+        }
         let (size, s32) = (self.reg(Class::B32), Type::S32);
         self.binary(Binary::Sub, s32, size, value, less);
         self.binary(Binary::Max, s32, size, size, 0);

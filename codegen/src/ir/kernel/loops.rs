@@ -38,8 +38,8 @@ impl LoopHandle {
 pub(super) const DEEPEST: Level = 64;
 
 impl Kernel {
-    /// Does `body` with a counter that takes the values `start`, `start + step`, … below `limit`; not at all if there are none. Where `limit` is the same for all
-    /// threads of a block, they may wait for each other in it.
+    /// A loop whose counter takes the values `start`, `start + step`, … below `limit`. It may have no iteration. Barriers may stand in it where `limit` is the
+    /// same for all threads of a block.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;

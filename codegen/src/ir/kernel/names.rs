@@ -11,7 +11,7 @@ const LONGEST: usize = 1024;
 /// Names that PTX defines, or that the printers use for what has no name of its own.
 const TAKEN: [&str; 2] = ["smem", "WARP_SZ"];
 
-/// Why a text is no name, if it is none.
+/// Why a text is not a valid name; `None` for a valid one.
 fn not_a_name(name: &str) -> Option<String> {
     let first = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     if !first || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
@@ -25,7 +25,7 @@ fn not_a_name(name: &str) -> Option<String> {
         .then(|| "PTX or the printer has that name already: take another".to_owned())
 }
 
-/// A line of a comment, harmless to every printer: none if it has characters that no comment can have.
+/// A line of a comment that every printer can write; `None` if it has characters that a comment can't have.
 fn harmless(line: &str) -> Option<String> {
     let hidden = |c: char| c.is_control() && c != '\t' || ('\u{2028}'..='\u{202e}').contains(&c);
     // C goes on with the next line behind a backslash, or behind `??/` where it knows trigraphs.
