@@ -1077,3 +1077,53 @@ fn asynchronous_copies_of_an_output_are_waited_for() -> Result {
     }
     Ok(())
 }
+
+/// A grid has no block where the size that it tiles is 0: what the output has then is stored by none.
+#[test]
+fn outputs_without_blocks_are_empty() -> Result {
+    type Extents = fn(&mut Kernel, Expr) -> Vec<Expr>;
+    let cases: [(&str, bool, Extents); 7] = [
+        ("n", true, |_, n| vec![n]),
+        ("2n", true, |k, n| vec![k.scale(n, 2)]),
+        ("16, n", true, |k, n| vec![k.constant(16), n]),
+        ("n + 1", false, |k, n| {
+            let one = k.constant(1);
+            vec![k.add(n, one)]
+        }),
+        ("16", false, |k, _| vec![k.constant(16)]),
+        ("16, n + 1", false, |k, n| {
+            let one = k.constant(1);
+            vec![k.constant(16), k.add(n, one)]
+        }),
+        ("another size", false, |k, _| vec![k.size("m", 8)]),
+    ];
+    for (name, right, extents) in cases {
+        for most in [1, 8] {
+            let mut k = Kernel::new("few", 16);
+            let n = k.size("n", most);
+            let extents = extents(&mut k, n);
+            let _ = k.tiles(Axis::X, n, 16)?;
+            let (zero, thread) = (k.constant(0), k.thread());
+            let y = k.output("y", Element::F32, &extents);
+            let (tile, by): (&[i64], _) = match extents.len() {
+                1 => (&[16], layout("(16,1):(1,0)")),
+                _ => (&[16, 16], layout("(16,16):(16,1)")),
+            };
+            let y = y.tile(&mut k, tile, &vec![zero; extents.len()])?;
+            let y = y.partition(&mut k, &by, thread)?;
+            let ones = k.fragment_of(&y, 1.0)?;
+            k.store_fragment(&y, &ones)?;
+            match k.build(ARCH) {
+                Ok(_) => assert!(right, "{name}, n at most {most}"),
+                Err(e) => {
+                    let e = e.to_string();
+                    assert!(
+                        !right && e.contains("the grid has no block"),
+                        "{name}, n at most {most}: {e}"
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}

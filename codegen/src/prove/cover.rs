@@ -192,6 +192,7 @@ impl<'a> Output<'a> {
             cases.push(of);
         }
         self.every_block_apart(&cuts)?;
+        self.empty_without_blocks()?;
         // Each combination of cases, as the digits of a number.
         let mut at = vec![0; rank];
         let mut before: Option<(Vec<Vec<Num>>, Vec<Placed>)> = None;
@@ -395,6 +396,36 @@ impl<'a> Output<'a> {
                             .to_owned(),
                     );
                 }
+            }
+        }
+        Ok(())
+    }
+
+    /// A grid of at most one block along an axis has none where what it tiles is empty: then the output must be empty as well. Where an axis may have
+    /// several blocks, a mode of the output is what it tiles.
+    fn empty_without_blocks(&mut self) -> Result<(), String> {
+        let symbols = &mut self.trace.symbols;
+        let tilings = self.trace.tilings.iter();
+        let tilings = tilings.filter(|(index, ..)| symbols.range(index).1 <= 0);
+        let tiled: Vec<Lin> = tilings.map(|&(_, covers, _)| covers).collect();
+        for tiled in tiled {
+            if self.trace.symbols.range(&tiled).0 > 0 {
+                continue;
+            }
+            let mut all = self.trace.promises.clone();
+            all.push(Rc::new(Formula::ge(tiled.scale(-1))));
+            let facts = self.facts(all);
+            let extents = self.extents.iter().flatten();
+            let symbols = &mut self.trace.symbols;
+            if !extents
+                .map(|extent| extent.scale(-1))
+                .any(|none| symbols.at_least_zero(&none, &facts))
+            {
+                return Err(
+                    "the grid has no block where the size that it tiles is 0, and the output has elements then: \
+                     tile an extent of the output, or a constant"
+                        .to_owned(),
+                );
             }
         }
         Ok(())
