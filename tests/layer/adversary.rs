@@ -1127,3 +1127,21 @@ fn outputs_without_blocks_are_empty() -> Result {
     }
     Ok(())
 }
+
+/// An output of a constant size beyond all memory is refused for what nobody stores of it.
+#[test]
+fn outputs_of_any_constant_size_are_judged() -> Result {
+    for extents in [[1 << 20, 1 << 19], [1 << 31, 1 << 31]] {
+        let mut k = Kernel::new("huge", 32);
+        let extents = extents.map(|n| k.constant(n));
+        let (zero, thread) = (k.constant(0), k.thread());
+        let y = k.output("y", Element::F32, &extents);
+        let y = y.tile(&mut k, &[32, 1], &[zero, zero])?;
+        let y = y.partition(&mut k, &layout("(32,1):(1,0)"), thread)?;
+        let ones = k.fragment_of(&y, 1.0)?;
+        k.store_fragment(&y, &ones)?;
+        let e = refusal(k).to_string();
+        assert!(e.contains("no thread stores element"), "{e}");
+    }
+    Ok(())
+}

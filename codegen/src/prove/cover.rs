@@ -607,8 +607,11 @@ fn elements_of(cuts: &[Cut]) -> Vec<i64> {
 /// by another map of threads to elements has it twice.
 fn each_once(cuts: &[Cut], classes: &[Vec<usize>], groups: &[Placed]) -> Result<(), String> {
     let sizes = elements_of(cuts);
-    let size: i64 = sizes.iter().product();
-    let mut owners: Vec<u32> = vec![u32::MAX; size as usize];
+    let size = sizes.iter().fold(1, |all: i64, &n| all.saturating_mul(n));
+    // Of more elements than are stored, one of the first is not: no list of all of a large matrix is made.
+    let stored: usize = groups.iter().map(|g| classes[g.class].len()).sum();
+    let size = usize::try_from(size).unwrap_or(usize::MAX);
+    let mut owners: Vec<u32> = vec![u32::MAX; size.min(stored + 1)];
     for group in groups {
         let place: Vec<Each> = group.place.iter().map(|k| k.values()).collect();
         for &thread in &classes[group.class] {
@@ -620,9 +623,12 @@ fn each_once(cuts: &[Cut], classes: &[Vec<usize>], groups: &[Placed]) -> Result<
                         "thread {thread} stores coordinate {k} of a tile of {n} along mode {mode}"
                     ));
                 }
-                at = at * n + k;
+                at = at * i128::from(n) + i128::from(k);
             }
-            let owner = std::mem::replace(&mut owners[at as usize], thread as u32);
+            let Some(owner) = usize::try_from(at).ok().and_then(|at| owners.get_mut(at)) else {
+                continue;
+            };
+            let owner = std::mem::replace(owner, thread as u32);
             if owner == thread as u32 {
                 return Err(format!(
                     "thread {thread} stores element {at} of the tile twice, by two maps of threads to elements"
