@@ -229,6 +229,33 @@ impl Kernel {
         self.printed(arch, |_| Ok(KernelProof::default()))
     }
 
+    /// The text of a kernel that [`Kernel::build`] refuses, for inspection: nothing is proven of it, and it may be wrong.
+    ///
+    /// # Errors
+    ///
+    /// [`ProofError::Malformed`] for what the author did wrong while it was written: that has no text.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Cmp, Kernel};
+    /// use layout_codegen::value::Predicate;
+    /// use layout_codegen::view::ViewError;
+    ///
+    /// let half_waits = || -> Result<Kernel, ViewError> {
+    ///     let mut k = Kernel::new("half_waits", 64);
+    ///     let (thread, half) = (k.thread(), k.constant(32));
+    ///     let p = Predicate::of(&mut k, thread, Cmp::Lt, half);
+    ///     k.when(p, |k| Ok::<(), ViewError>(k.barrier()))?;
+    ///     Ok(k)
+    /// };
+    /// assert!(half_waits()?.build(Arch(80)).is_err());
+    /// assert!(half_waits()?.unproven_text(Arch(80))?.contains("bar.sync 0;"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unproven_text(self, arch: Arch) -> Result<String, ProofError> {
+        Ok(self.build_unproven(arch)?.ptx)
+    }
+
     fn printed(
         mut self,
         arch: Arch,

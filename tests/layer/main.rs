@@ -4,6 +4,7 @@
 mod adversary;
 mod build;
 mod launch;
+mod lines;
 mod natural;
 mod prove;
 mod sealed;
@@ -93,4 +94,14 @@ fn refusal(kernel: Kernel) -> ProofError {
         Err(error) => error,
         Ok(proven) => panic!("proven: {}", proven.ptx),
     }
+}
+
+/// A message without the lines of this program, which `lines` tests.
+fn without_lines(message: impl ToString) -> String {
+    let message = message.to_string();
+    let mut parts = message.split(" (tests/layer/");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |all, part| {
+        all + part.split_once(')').map_or(part, |(_, rest)| rest)
+    })
 }

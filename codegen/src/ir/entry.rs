@@ -77,6 +77,8 @@ pub struct Entry {
     pub(crate) mistake: Option<String>,
     /// Its name.
     pub(crate) name: String,
+    /// The text has the lines of the author's program, for profilers and the sanitizer.
+    pub(crate) lines: bool,
     /// Lines for the reader of the text.
     pub(crate) comments: Vec<String>,
     /// Threads of a block along x, y, z: a launch has exactly these.

@@ -6,6 +6,7 @@ mod cluster;
 mod hopper;
 mod index;
 mod instructions;
+mod lines;
 mod loops;
 mod names;
 mod roles;
@@ -19,7 +20,7 @@ use super::entry::{Deal, Entry, Shared, TileAxis, Tiling};
 use super::hopper::{DESCRIPTOR_BITS, Ring, TensorMap, last_shared_address};
 use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
-use super::node::{Node, RoleRegion};
+use super::node::{Line, Node, RoleRegion};
 use super::param::{Param, ParamKind};
 use super::place::{Buffer, Place};
 use super::value::{Class, Cmp, Reg};
@@ -93,6 +94,9 @@ pub struct Kernel {
     uniform: HashSet<String>,
     /// A function of another author's runs, which declares nothing: its name.
     within: Option<String>,
+    /// The line of the author's program that calls, and whether the text is to have lines.
+    line: Option<Line>,
+    lines: bool,
     comments: Vec<String>,
     block: [u32; 3],
     grid_limit: [u64; 3],
@@ -199,6 +203,8 @@ impl Kernel {
             ended: HashSet::new(),
             uniform: HashSet::new(),
             within: None,
+            line: None,
+            lines: false,
             comments: Vec::new(),
             block: [threads, 1, 1],
             grid_limit: [1; 3],
@@ -258,7 +264,9 @@ impl Kernel {
     /// assert!(k.build(layout_codegen::Arch(80))?.ptx.contains(".minnctapersm 4"));
     /// # Ok::<(), layout_codegen::prove::ProofError>(())
     /// ```
+    #[track_caller]
     pub fn blocks_per_multiprocessor(&mut self, blocks: u32) {
+        self.at_line();
         if !(1..=32).contains(&blocks) {
             self.mistake(format!(
                 "{blocks} blocks a multiprocessor: there are 1 to 32"
@@ -351,7 +359,9 @@ impl Kernel {
     /// let thread = k.thread();
     /// assert_eq!(k.range(thread).1, 95);
     /// ```
+    #[track_caller]
     pub fn thread(&mut self) -> Expr {
+        self.at_line();
         let most = i64::from(self.block[0].max(1)) - 1;
         self.special("tid.x", Special::Thread(Axis::X), most)
     }
@@ -365,7 +375,9 @@ impl Kernel {
     /// let lane = k.lane();
     /// assert_eq!(k.range(lane).1, 31);
     /// ```
+    #[track_caller]
     pub fn lane(&mut self) -> Expr {
+        self.at_line();
         let thread = self.thread();
         self.pool.rem(thread, 32)
     }
@@ -379,7 +391,9 @@ impl Kernel {
     /// let warp = k.warp();
     /// assert_eq!(k.range(warp).1, 2);
     /// ```
+    #[track_caller]
     pub fn warp(&mut self) -> Expr {
+        self.at_line();
         let thread = self.thread();
         self.pool.shr(thread, 5)
     }
@@ -393,7 +407,9 @@ impl Kernel {
     /// let block = k.block_index(Axis::Y, 1000);
     /// assert_eq!(k.range(block).1, 999);
     /// ```
+    #[track_caller]
     pub fn block_index(&mut self, axis: Axis, count: u64) -> Expr {
+        self.at_line();
         let name = ["ctaid.x", "ctaid.y", "ctaid.z"][axis as usize];
         let limit = &mut self.grid_limit[axis as usize];
         if !self.variables.contains_key(name) {
@@ -724,6 +740,7 @@ impl Kernel {
         nodes.extend(scope.body);
         Entry {
             name: self.name,
+            lines: self.lines,
             comments: self.comments,
             block: self.block,
             grid_limit: self.grid_limit,

@@ -13,8 +13,8 @@ use super::value::{Pred, Reg, Src};
 pub(crate) enum Node {
     /// An instruction.
     Inst(Statement),
-    /// A line for the reader of the text.
-    Comment(String),
+    /// What instructions do not see.
+    Comment(Comment),
     /// What the author takes as a fact from here on.
     Assume(Box<Assumption>),
     /// A branch.
@@ -38,6 +38,18 @@ pub(crate) enum Node {
         uniform: bool,
     },
 }
+
+/// What stands between instructions for who reads them.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Comment {
+    /// A line of the text.
+    Text(String),
+    /// The line of the author's program that what follows is from.
+    Line(Line),
+}
+
+/// A line of the author's program.
+pub(crate) type Line = &'static std::panic::Location<'static>;
 
 /// A branch: threads where `when` holds execute `then`, the others `otherwise`.
 #[derive(Clone, PartialEq, Debug)]

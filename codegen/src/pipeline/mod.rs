@@ -176,11 +176,13 @@ impl Step<'_> {
     /// # Errors
     ///
     /// [`ViewError::Pipeline`] for a ring that is not the next in the order of the pipeline's; those of the fill.
+    #[track_caller]
     pub fn arrived<const N: usize>(
         &mut self,
         k: &mut Kernel,
         ring: &Ring<'_, N>,
     ) -> Result<[View; N], ViewError> {
+        k.at_line();
         let next = self.rings.get(self.phase);
         if next.is_none_or(|next| next.identity() != ring.identity()) {
             let next = next.map_or("no other".to_owned(), |next| format!("`{}`", next.name(k)));
@@ -258,12 +260,14 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Pipeline`] for rings that cannot work, or a body that does not ask for all of them; those of the fills and of the body.
+    #[track_caller]
     pub fn pipeline<E: From<ViewError>>(
         &mut self,
         rings: &[&dyn AnyRing],
         steps: Expr,
         mut body: impl FnMut(&mut Self, &mut Step<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.at_line();
         let counts: Vec<i64> = rings.iter().map(|r| r.count()).collect();
         let schedule = Schedule::new(&counts).ok_or_else(|| {
             let counts: Vec<_> = counts.iter().map(ToString::to_string).collect();

@@ -200,12 +200,14 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Pipeline`] for a number of stages that is not 1 to 16; else as [`Kernel::shared_for`].
+    #[track_caller]
     pub fn ring<'f, const N: usize>(
         &mut self,
         stages: i64,
         tiles: [Staged<'_>; N],
         fill: impl Fn(&mut Self, [View; N], Expr) -> Result<(), ViewError> + 'f,
     ) -> Result<Ring<'f, N>, ViewError> {
+        self.at_line();
         if !(1..=MOST_STAGES).contains(&stages) {
             return Err(ViewError::Pipeline {
                 given: format!("a ring of {stages} stages"),

@@ -10,9 +10,9 @@ use std::fmt::Write as _;
 
 use crate::index::code::{Op, Operand, Ty};
 use crate::ir::{
-    Address, Axis, Binary, Cache, Class, Cmp, Entry, Hopper, If, Inst, Logic, Loop, LoopEnd, Node,
-    ParamKind, Pred, Reg, RoleRegion, Rounding, Shuffle, Space, Special, Src, Statement, Type,
-    Unary, class_of,
+    Address, Axis, Binary, Cache, Class, Cmp, Comment, Entry, Hopper, If, Inst, Line, Logic, Loop,
+    LoopEnd, Node, ParamKind, Pred, Reg, RoleRegion, Rounding, Shuffle, Space, Special, Src,
+    Statement, Type, Unary, class_of,
 };
 
 /// The text of a module of several kernels for `target` (such as `sm_80`), at PTX version `version`.
@@ -32,15 +32,19 @@ pub(crate) fn module(kernels: &[Entry], version: &str, target: &str) -> String {
     if let Some(align) = dynamic.map(|s| s.align).max() {
         let _ = writeln!(out, "\n.extern .shared .align {align} .b8 smem[];");
     }
+    let mut files = Vec::new();
     for kernel in kernels {
         out.push('\n');
-        entry(&mut out, kernel);
+        entry(&mut out, kernel, &mut files);
+    }
+    for (number, file) in (1..).zip(files) {
+        let _ = writeln!(out, ".file {number} {file:?}");
     }
     out
 }
 
 /// The text of one entry, from its parameters to its last brace.
-fn entry(out: &mut String, k: &Entry) {
+fn entry<'k>(out: &mut String, k: &'k Entry, files: &mut Vec<&'k str>) {
     let _ = writeln!(out, ".visible .entry {}(", k.name);
     let params: Vec<_> = k
         .params
@@ -73,6 +77,7 @@ fn entry(out: &mut String, k: &Entry) {
     taken.push(&k.name);
     let mut printer = Printer {
         out,
+        files: k.lines.then_some(files),
         labels: 0,
         exit: apart(EXIT.to_owned(), &taken),
         taken,
@@ -99,8 +104,10 @@ fn apart(mut label: String, taken: &[&str]) -> String {
     label
 }
 
-struct Printer<'a> {
+struct Printer<'a, 'k> {
     out: &'a mut String,
+    /// The files of the author's program by number, where the text has its lines.
+    files: Option<&'a mut Vec<&'k str>>,
     labels: u32,
     /// Names that are no labels.
     taken: Vec<&'a str>,
@@ -111,9 +118,25 @@ struct Printer<'a> {
     exits: bool,
 }
 
-impl Printer<'_> {
+impl Printer<'_, '_> {
     fn line(&mut self, text: impl std::fmt::Display) {
         let _ = writeln!(self.out, "    {text}");
+    }
+
+    /// The line of the author's program that what follows is from.
+    fn loc(&mut self, line: Line) {
+        let Some(files) = &mut self.files else { return };
+        let number = files.iter().position(|file| *file == line.file());
+        let number = number.unwrap_or_else(|| {
+            files.push(line.file());
+            files.len() - 1
+        });
+        self.line(format_args!(
+            ".loc {} {} {}",
+            number + 1,
+            line.line(),
+            line.column()
+        ));
     }
 
     fn label(&mut self, label: &str) {
@@ -135,7 +158,8 @@ impl Printer<'_> {
         for node in nodes {
             match node {
                 Node::Inst(s) => self.statement(s),
-                Node::Comment(text) => self.line(format_args!("// {text}")),
+                Node::Comment(Comment::Text(text)) => self.line(format_args!("// {text}")),
+                Node::Comment(Comment::Line(line)) => self.loc(line),
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch),
                 Node::Loop(turn) => self.turns(turn),

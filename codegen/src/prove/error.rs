@@ -50,7 +50,7 @@ pub enum ProofError {
     },
     /// A predicate or a chosen value is not what it was made from.
     Meaning {
-        /// Its register in the text.
+        /// Its register in the text, or the line that computes it.
         register: String,
     },
     /// A guard never holds.
@@ -75,7 +75,7 @@ pub enum ProofError {
     /// An instruction of whole warps where some lanes may not take part.
     PartialWarp {
         /// The instruction.
-        what: &'static str,
+        what: String,
     },
     /// An input is stored to.
     Input {
@@ -265,7 +265,7 @@ impl fmt::Display for ProofError {
                 "{access} moves {bytes} bytes at once, and its place is meant for another number"
             ),
             Self::Meaning { register } => {
-                write!(f, "register {register} does not hold what it was made from")
+                write!(f, "the value {register} is not what it was made from")
             }
             Self::Guard { access, thread } => write!(
                 f,
@@ -283,7 +283,7 @@ impl fmt::Display for ProofError {
             Self::Register { register } => {
                 write!(
                     f,
-                    "register {register} is read, and on some path it has no value"
+                    "the value {register} is read, and on some path it has none"
                 )
             }
             Self::Stale { access, register } => write!(

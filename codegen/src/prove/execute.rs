@@ -23,8 +23,8 @@ use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{
-    Axis, Cmp, Entry, Extent, If, Inst, Node, Pred, Reg, RoleRegion, Src, Statement, Type,
-    class_of, last_shared_address,
+    Axis, Cmp, Comment, Entry, Extent, If, Inst, Line, Node, Pred, Reg, RoleRegion, Src, Statement,
+    Type, class_of, last_shared_address,
 };
 use crate::quick::{QuickMap, QuickSet};
 
@@ -251,6 +251,8 @@ pub(super) struct Machine<'a> {
     pub(super) high_products: QuickMap<Sym, (Lin, u64, u32)>,
     /// Statements about data that all threads have alike, by what they compare, and as what.
     pub(super) opaque: QuickMap<(Cmp, Type, Datum, Datum), u32>,
+    /// The line of the author's program that is followed.
+    pub(super) line: Option<Line>,
     /// Some threads may have left the kernel.
     pub(super) left: bool,
     /// Branches on which threads differ, inside of each other.
@@ -291,11 +293,12 @@ fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
     })
 }
 
-/// Follows a kernel.
-pub(super) fn execute(entry: &Entry) -> Result<Trace, ProofError> {
-    let mut machine = Machine::new(entry)?;
+/// Follows a kernel; a refusal on the way is of a line of the author's program, where one is known.
+pub(super) fn execute(entry: &Entry) -> Result<Trace, (ProofError, Option<Line>)> {
+    let mut machine = Machine::new(entry).map_err(|e| (e, None))?;
     let (threads, blocks, ranks) = (machine.threads, machine.blocks, machine.ranks);
-    machine.nodes(&entry.nodes)?;
+    let followed = machine.nodes(&entry.nodes);
+    followed.map_err(|e| (e, machine.line))?;
     machine.forget();
     let tilings = entry.tilings.iter();
     let tilings = tilings
@@ -384,6 +387,7 @@ impl<'a> Machine<'a> {
             known_units: QuickMap::default(),
             high_products: QuickMap::default(),
             opaque: QuickMap::default(),
+            line: None,
             left: false,
             divergent: 0,
             divergent_outside: 0,
@@ -423,7 +427,8 @@ impl Machine<'_> {
                         what: "what follows threads that have parted".to_owned(),
                     });
                 }
-                Node::Comment(_) => {}
+                Node::Comment(Comment::Text(_)) => {}
+                Node::Comment(Comment::Line(line)) => self.line = Some(*line),
                 Node::Assume(stated) => self.assume(stated)?,
                 Node::Inst(statement) => self.statement(statement)?,
                 Node::If(branch) => self.branch(branch)?,
@@ -815,7 +820,9 @@ impl Machine<'_> {
         if let Some(what) = of_whole_warps(&s.inst)
             && (s.guard.is_some() || !self.whole_warps())
         {
-            return Err(ProofError::PartialWarp { what });
+            return Err(ProofError::PartialWarp {
+                what: what.to_owned(),
+            });
         }
         match &s.inst {
             Inst::Barrier | Inst::WarpBarrier if s.guard.is_some() => Err(ProofError::Divergent {

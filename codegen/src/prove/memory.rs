@@ -11,7 +11,9 @@ use super::numbers::{Mask, Num};
 use super::solve::Facts;
 use super::value::{Lin, Sym};
 use crate::index::code::Ty;
-use crate::ir::{Address, Arrangement, Extent, Inst, Place, Role, Space, Statement, Stride, Type};
+use crate::ir::{
+    Address, Arrangement, Entry, Extent, Inst, Place, Role, Space, Statement, Stride, Type,
+};
 
 /// What an access does to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -315,23 +317,8 @@ impl Machine<'_> {
     }
 
     fn name_of(&self, t: &Touch<'_>, place: u32) -> String {
-        if let Some(tag) = &t.statement.tag
-            && t.at.space() == Space::Shared
-        {
-            return tag.clone();
-        }
-        let verb = if t.kind == Kind::Read {
-            "read"
-        } else {
-            "write"
-        };
-        match &self.entry.places.get(place as usize) {
-            Some(Place::Element { buffer, .. }) => {
-                format!("{verb} {}", self.entry.buffers[*buffer].name)
-            }
-            Some(Place::Either { then, .. }) => self.name_of(t, *then),
-            None => verb.to_owned(),
-        }
+        let reads = t.kind == Kind::Read;
+        name_of(self.entry, t.statement, (t.at.space(), place), reads)
     }
 
     /// What every launch keeps to.
@@ -518,5 +505,25 @@ impl Machine<'_> {
             };
             self.deals.push(dealt);
         }
+    }
+}
+
+/// What an access is called: by its tag, or by what it does to which buffer.
+pub(super) fn name_of(
+    entry: &Entry,
+    statement: &Statement,
+    (space, place): (Space, u32),
+    reads: bool,
+) -> String {
+    if let Some(tag) = &statement.tag
+        && space == Space::Shared
+    {
+        return tag.clone();
+    }
+    let verb = if reads { "read" } else { "write" };
+    match entry.places.get(place as usize) {
+        Some(Place::Element { buffer, .. }) => format!("{verb} {}", entry.buffers[*buffer].name),
+        Some(Place::Either { then, .. }) => name_of(entry, statement, (space, *then), reads),
+        None => verb.to_owned(),
     }
 }

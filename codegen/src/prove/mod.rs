@@ -30,6 +30,7 @@ mod floors;
 mod formula;
 mod hopper;
 mod index;
+mod lines;
 mod loops;
 mod meaning;
 mod memory;
@@ -59,6 +60,7 @@ pub use error::ProofError;
 use layout_core::banks::{BankModel, NVIDIA};
 
 use crate::ir::Entry;
+use execute::Trace;
 
 /// What was proven of a kernel.
 ///
@@ -186,7 +188,14 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
         return Err(ProofError::Malformed { what: what.clone() });
     }
     numbers::forget_all();
-    let mut trace = execute::execute(entry)?;
+    match execute::execute(entry) {
+        Ok(trace) => judged(entry, trace, model).map_err(|e| lines::located(e, entry, None)),
+        Err((error, line)) => Err(lines::located(error, entry, line)),
+    }
+}
+
+/// What holds of a kernel that was followed to its end.
+fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;

@@ -50,7 +50,9 @@ impl<T: Kind> Value<T> {
     /// assert_ne!(a, b);
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn add(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+        k.at_line();
         let other = other.into();
         match T::TYPE {
             // sm_80 has multiply-add of pairs of bfloat16 only; 1·a + b rounds as a + b does.
@@ -71,7 +73,9 @@ impl<T: Kind> Value<T> {
     /// # let _ = b;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn sub(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+        k.at_line();
         let other = other.into();
         match T::TYPE {
             Type::Bf16x2 => other.mul_add(k, Self::ones(1), self),
@@ -91,7 +95,9 @@ impl<T: Kind> Value<T> {
     /// # let _ = square;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn mul(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+        k.at_line();
         let other = other.into();
         match T::TYPE {
             Type::Bf16x2 => self.mul_add(k, other, Self::ones(2)),
@@ -111,7 +117,9 @@ impl<T: Kind> Value<T> {
     /// # let _ = clamped;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn min(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+        k.at_line();
         self.binary(k, Binary::Min, other.into())
     }
 
@@ -127,7 +135,9 @@ impl<T: Kind> Value<T> {
     /// # let _ = relu;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn max(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+        k.at_line();
         self.binary(k, Binary::Max, other.into())
     }
 }
@@ -145,7 +155,9 @@ impl<T: Float> Value<T> {
     /// # let _ = c;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn fma(self, k: &mut Kernel, b: impl Into<Self>, c: impl Into<Self>) -> Self {
+        k.at_line();
         self.mul_add(k, b.into(), c.into())
     }
 
@@ -161,7 +173,9 @@ impl<T: Float> Value<T> {
     /// # let _ = minus;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn neg(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Neg)
     }
 
@@ -177,7 +191,9 @@ impl<T: Float> Value<T> {
     /// # let _ = size;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn abs(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Abs)
     }
 }
@@ -198,7 +214,9 @@ macro_rules! propagating {
             /// # let _ = least;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn min_nan(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
                 self.binary(k, Binary::MinNan, other.into())
             }
 
@@ -214,7 +232,9 @@ macro_rules! propagating {
             /// # let _ = most;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn max_nan(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
                 self.binary(k, Binary::MaxNan, other.into())
             }
         }

@@ -23,7 +23,9 @@ macro_rules! bit_operations {
             /// # let _ = low;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn and(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
                 let other = other.into().src(k);
                 self.bitwise(k, (Binary::And, Type::B32), other)
             }
@@ -40,7 +42,9 @@ macro_rules! bit_operations {
             /// # let _ = odd;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn or(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
                 let other = other.into().src(k);
                 self.bitwise(k, (Binary::Or, Type::B32), other)
             }
@@ -57,7 +61,9 @@ macro_rules! bit_operations {
             /// # let _ = upper;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn shl(self, k: &mut Kernel, by: impl Into<U32>) -> Self {
+                k.at_line();
                 let by = by.into().src(k);
                 self.bitwise(k, (Binary::Shl, Type::B32), by)
             }
@@ -75,7 +81,9 @@ macro_rules! bit_operations {
             /// # let _ = nibble;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn shr(self, k: &mut Kernel, by: impl Into<U32>) -> Self {
+                k.at_line();
                 let by = by.into().src(k);
                 self.bitwise(k, (Binary::Shr, Type::$right), by)
             }
@@ -102,7 +110,9 @@ impl Value<u32> {
     /// # let _ = reversed;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn permute(self, k: &mut Kernel, other: impl Into<Self>, selector: u16) -> Self {
+        k.at_line();
         let [a, b] = [self, other.into()].map(|x| x.register(k));
         let to = k.permute(a, b, selector);
         Self::held(k, to)
@@ -128,7 +138,9 @@ macro_rules! shuffles {
             /// }
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn shuffle(self, k: &mut Kernel, mode: Shuffle, lane: impl Into<U32>) -> Self {
+                k.at_line();
                 let (from, lane) = (self.register(k), lane.into().src(k));
                 let to = k.shuffle(mode, from, lane);
                 Self::held(k, to)

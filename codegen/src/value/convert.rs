@@ -19,7 +19,9 @@ macro_rules! casts {
             /// # let _ = positive;
             /// ```
             #[must_use]
+            #[track_caller]
             pub fn $method(self, k: &mut Kernel) -> $to {
+                k.at_line();
                 self.recast(k)
             }
         }
@@ -83,7 +85,9 @@ impl Value<f32> {
     /// # let _ = nearest;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_s32(self, k: &mut Kernel, rounding: Rounding) -> S32 {
+        k.at_line();
         self.rounded(k, Type::S32, rounding)
     }
 
@@ -99,7 +103,9 @@ impl Value<f32> {
     /// # let _ = down;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_u32(self, k: &mut Kernel, rounding: Rounding) -> U32 {
+        k.at_line();
         self.rounded(k, Type::U32, rounding)
     }
 
@@ -115,7 +121,9 @@ impl Value<f32> {
     /// # let _ = byte;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_s8(self, k: &mut Kernel, rounding: Rounding) -> S32 {
+        k.at_line();
         self.rounded(k, Type::S8, rounding)
     }
 
@@ -131,7 +139,9 @@ impl Value<f32> {
     /// # let _ = wide;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f64(self, k: &mut Kernel) -> Value<f64> {
+        k.at_line();
         self.converted(k)
     }
 
@@ -147,7 +157,9 @@ impl Value<f32> {
     /// # let _ = pair;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn pair_f16(self, k: &mut Kernel, high: impl Into<F32>) -> Value<HalfPair> {
+        k.at_line();
         self.pair(k, high.into())
     }
 
@@ -163,7 +175,9 @@ impl Value<f32> {
     /// # let _ = pair;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn pair_bf16(self, k: &mut Kernel, high: impl Into<F32>) -> Value<BrainPair> {
+        k.at_line();
         self.pair(k, high.into())
     }
 
@@ -191,7 +205,9 @@ impl Value<f64> {
     /// # let _ = narrow;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        k.at_line();
         self.converted(k)
     }
 }
@@ -209,7 +225,9 @@ impl Value<i32> {
     /// # let _ = float;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        k.at_line();
         self.converted(k)
     }
 }
@@ -227,7 +245,9 @@ impl Value<u32> {
     /// # let _ = float;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f32(self, k: &mut Kernel) -> F32 {
+        k.at_line();
         self.converted(k)
     }
 }
@@ -245,7 +265,9 @@ impl Value<HalfPair> {
     /// # let _ = (low, high);
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        k.at_line();
         let word = self.register(k);
         k.unpack(word).map(|half| {
             Value::computed(k, |to| Inst::Convert {
@@ -271,7 +293,9 @@ impl Value<BrainPair> {
     /// # let _ = (low, high);
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        k.at_line();
         // A bfloat16 is the upper half of a binary32.
         let word = self.register(k);
         let mut upper = |op, b| {

@@ -18,7 +18,9 @@ macro_rules! functions {
         /// # let _ = y;
         /// ```
         #[must_use]
+        #[track_caller]
         pub fn $name(self, k: &mut Kernel) -> Self {
+            k.at_line();
             self.unary(k, Unary::$op)
         }
     )* };
@@ -54,7 +56,9 @@ impl Value<HalfPair> {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn exp2(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Exp2)
     }
 
@@ -70,7 +74,9 @@ impl Value<HalfPair> {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn tanh(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Tanh)
     }
 }
@@ -88,7 +94,9 @@ impl Value<BrainPair> {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn exp2(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Exp2)
     }
 
@@ -104,7 +112,9 @@ impl Value<BrainPair> {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn tanh(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Tanh)
     }
 }
@@ -122,7 +132,9 @@ impl Value<f64> {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn sqrt(self, k: &mut Kernel) -> Self {
+        k.at_line();
         self.unary(k, Unary::Sqrt)
     }
 }

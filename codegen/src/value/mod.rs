@@ -311,7 +311,9 @@ macro_rules! of_index {
             #[doc = concat!("let inverse = ", stringify!($name), "::index(&mut k, n).to_f32(&mut k).reciprocal(&mut k);")]
             /// # let _ = inverse;
             /// ```
+            #[track_caller]
             pub fn index(k: &mut Kernel, e: Expr) -> Self {
+                k.at_line();
                 if let Some(c) = k.pool.as_const(e) {
                     return Self::from(c as $rust);
                 }
@@ -348,7 +350,9 @@ impl Kernel {
     /// assert_eq!(k.params()[0].kind, ParamKind::F32);
     /// # let _ = eps;
     /// ```
+    #[track_caller]
     pub fn argument<T: Kind + Passed>(&mut self, name: &str) -> Value<T> {
+        self.at_line();
         let register = self.param_scalar(name, T::PASSED);
         Value::held(self, register)
     }

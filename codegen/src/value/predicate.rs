@@ -39,7 +39,9 @@ macro_rules! comparisons {
         #[doc = concat!("let p = x.", stringify!($name), "(&mut k, 0.0);")]
         /// # let _ = p;
         /// ```
+        #[track_caller]
         pub fn $name(self, k: &mut Kernel, other: impl Into<Self>) -> Predicate {
+            k.at_line();
             self.compared(k, $cmp, other.into())
         }
     )* };
@@ -48,7 +50,7 @@ macro_rules! comparisons {
 impl<T: Kind> Value<T> {
     fn compared(self, k: &mut Kernel, cmp: Cmp, other: Self) -> Predicate {
         let [a, b] = [self, other].map(|x| x.src(k));
-        let to = k.compare_value(cmp, T::TYPE, a, b, None);
+        let to = k.compare_value_here(cmp, T::TYPE, a, b, None);
         Predicate::held(k, to)
     }
 }
@@ -98,7 +100,7 @@ impl Predicate {
         if k.admits(self.origin, self.pred.reg) {
             return (self.pred, self.uniform);
         }
-        let yes = k.compare_value(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
+        let yes = k.compare_value_here(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
         (yes.into(), true)
     }
 
@@ -114,7 +116,9 @@ impl Predicate {
     /// let masked = Predicate::of(&mut k, thread, Cmp::Lt, n).select(&mut k, x, f32::NEG_INFINITY);
     /// # let _ = masked;
     /// ```
+    #[track_caller]
     pub fn of(k: &mut Kernel, a: Expr, cmp: Cmp, b: Expr) -> Self {
+        k.at_line();
         // What is constant stays in the comparison.
         let difference = k.sub(a, b);
         let (_, constant) = k.pool.terms(difference);
@@ -135,7 +139,7 @@ impl Predicate {
                 Cmp::Eq => false,
                 Cmp::Ne | Cmp::Neu => true,
             };
-            k.compare_value(
+            k.compare_value_here(
                 Cmp::Eq,
                 Type::S32,
                 Src::Int(0),
@@ -182,7 +186,9 @@ impl Predicate {
     /// # let _ = between;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn and(self, k: &mut Kernel, other: Self) -> Self {
+        k.at_line();
         self.joined(k, Logic::And, other)
     }
 
@@ -199,7 +205,9 @@ impl Predicate {
     /// # let _ = outside;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn or(self, k: &mut Kernel, other: Self) -> Self {
+        k.at_line();
         self.joined(k, Logic::Or, other)
     }
 
@@ -219,7 +227,7 @@ impl Predicate {
         if !pred.negated {
             return pred.reg;
         }
-        let yes = k.compare_value(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
+        let yes = k.compare_value_here(Cmp::Eq, Type::S32, Src::Int(0), Src::Int(0), None);
         let to = k.reg(Class::Pred);
         k.push(Inst::Logic {
             op: Logic::Xor,
@@ -243,7 +251,9 @@ impl Predicate {
     /// # let _ = y;
     /// ```
     #[must_use]
+    #[track_caller]
     pub fn select<T: Kind>(self, k: &mut Kernel, a: Value<T>, b: impl Into<Value<T>>) -> Value<T> {
+        k.at_line();
         let (a, b) = (a.src(k), b.into().src(k));
         let (pred, _) = self.guard(k);
         let (a, b) = if pred.negated { (b, a) } else { (a, b) };

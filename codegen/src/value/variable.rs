@@ -41,7 +41,9 @@ impl Kernel {
     /// let most = k.variable(F32::from(f32::NEG_INFINITY));
     /// # let _ = most;
     /// ```
+    #[track_caller]
     pub fn variable<T: Kind>(&mut self, value: Value<T>) -> Variable<T> {
+        self.at_line();
         let register = self.reg(T::CLASS);
         let value = value.src(self);
         self.set(moved(T::TYPE), register, value);
@@ -66,7 +68,9 @@ impl<T: Kind> Variable<T> {
     /// x.set(&mut k, 2.0);
     /// assert_ne!(x.get(&mut k), one);
     /// ```
+    #[track_caller]
     pub fn get(self, k: &mut Kernel) -> Value<T> {
+        k.at_line();
         if !k.admits(self.origin, self.register) {
             return Value::literal(Src::Int(0)).copied(k);
         }
@@ -86,7 +90,9 @@ impl<T: Kind> Variable<T> {
     /// let x = k.variable(F32::from(1.0));
     /// x.set(&mut k, 2.0);
     /// ```
+    #[track_caller]
     pub fn set(self, k: &mut Kernel, value: impl Into<Value<T>>) {
+        k.at_line();
         if k.admits(self.origin, self.register) {
             let value = value.into().src(k);
             k.set(moved(T::TYPE), self.register, value);

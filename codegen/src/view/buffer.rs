@@ -85,7 +85,9 @@ impl Kernel {
     /// let n = k.size("n", 1 << 30);
     /// assert_eq!(k.range(n), (0, 1 << 30));
     /// ```
+    #[track_caller]
     pub fn size(&mut self, name: &str, most: i64) -> Expr {
+        self.at_line();
         self.param_u32(name, most)
     }
 
@@ -100,7 +102,9 @@ impl Kernel {
     /// // A launch passes x at a multiple of 16 bytes.
     /// assert_eq!((k.params()[2].name.as_str(), k.params()[2].multiple), ("x", 16));
     /// ```
+    #[track_caller]
     pub fn input(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
+        self.at_line();
         self.packed(name, element, extents, Role::Input)
     }
 
@@ -116,7 +120,9 @@ impl Kernel {
     /// let error = k.build(Arch(80)).unwrap_err();
     /// assert_eq!(error.to_string(), "output `y` is not written exactly once: nothing is stored");
     /// ```
+    #[track_caller]
     pub fn output(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
+        self.at_line();
         self.packed(name, element, extents, Role::Output)
     }
 
@@ -211,12 +217,14 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::SharedMemory`], or a layout that does not count bytes.
+    #[track_caller]
     pub fn shared(
         &mut self,
         name: &str,
         element: Element,
         layout: &Swizzled,
     ) -> Result<View, ViewError> {
+        self.at_line();
         self.checked_new_name("a shared buffer", name);
         self.staged(name, element, layout, None)
     }
@@ -359,7 +367,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::GridAxis`] if the axis counts something else, [`ViewError::Extent`] for a tile without elements.
+    #[track_caller]
     pub fn tiles(&mut self, axis: Axis, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
+        self.at_line();
         let tile = checked("the grid", tile)?;
         self.of_sizes("the grid", extent);
         let most = self.pool.facts(extent).hi;
@@ -396,7 +406,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Extent`] for a tile without elements.
+    #[track_caller]
     pub fn tiles_in(&mut self, extent: Expr, tile: i64) -> Result<Expr, ViewError> {
+        self.at_line();
         let round = self.constant(checked("an extent", tile)? - 1);
         let end = self.add(extent, round);
         Ok(self.div(end, tile))
@@ -426,12 +438,14 @@ impl Kernel {
     /// # Errors
     ///
     /// As [`Kernel::tiles`].
+    #[track_caller]
     pub fn tiles_from_last(
         &mut self,
         axis: Axis,
         extent: Expr,
         tile: i64,
     ) -> Result<Expr, ViewError> {
+        self.at_line();
         let index = self.tiles(axis, extent, tile)?;
         let count = self.tiles_in(extent, tile)?;
         let one = self.pool.constant(1);
@@ -555,7 +569,9 @@ impl View {
     /// # Errors
     ///
     /// [`ViewError::Rank`].
+    #[track_caller]
     pub fn at(&self, k: &mut Kernel, coordinates: &[Expr]) -> Result<Self, ViewError> {
+        k.at_line();
         self.check_rank(k, coordinates.len())?;
         let by = self.ordered(coordinates);
         Ok(self.moved(k, &by)?)
@@ -601,7 +617,9 @@ impl View {
     /// # Errors
     ///
     /// [`ViewError::Rank`] if no mode would be left, or for a view that is transposed.
+    #[track_caller]
     pub fn slice(&self, k: &mut Kernel, at: &[Expr]) -> Result<Self, ViewError> {
+        k.at_line();
         self.own(k)?;
         if self.reversed || at.len() >= self.rank() {
             return Err(ViewError::Rank {
@@ -637,7 +655,9 @@ impl View {
     /// # Errors
     ///
     /// [`ViewError::Rank`], or [`ViewError::Extent`] for a tile without elements.
+    #[track_caller]
     pub fn tile(&self, k: &mut Kernel, shape: &[i64], at: &[Expr]) -> Result<Self, ViewError> {
+        k.at_line();
         self.check_rank(k, shape.len())?;
         self.check_rank(k, at.len())?;
         for &extent in shape {

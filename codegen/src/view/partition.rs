@@ -105,12 +105,14 @@ impl View {
     /// # Errors
     ///
     /// [`ViewError::NoTile`], or [`ViewError::NotAPartition`] if the layout does not take each element of the tile exactly once.
+    #[track_caller]
     pub fn partition(
         &self,
         k: &mut Kernel,
         layout: &Layout,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.share(k, layout, thread, Owners::One)
     }
 
@@ -353,7 +355,9 @@ impl Partition {
     /// # Errors
     ///
     /// [`ViewError::Shapes`] unless `vector` is a tile of one mode, of the extent that this tile has along `mode`; [`ViewError::NoTile`].
+    #[track_caller]
     pub fn along(&self, k: &mut Kernel, mode: usize, vector: &View) -> Result<Self, ViewError> {
+        k.at_line();
         let mut shape = self.view.tile_shape(k)?.to_vec();
         let given = vector.tile_shape(k)?.to_vec();
         if shape.get(mode) != given.first() || given.len() != 1 {
@@ -411,7 +415,9 @@ impl Partition {
     /// # Errors
     ///
     /// None for values below [`Partition::values`].
+    #[track_caller]
     pub fn coordinates(&self, k: &mut Kernel, value: i64) -> Result<Vec<Expr>, ViewError> {
+        k.at_line();
         let value = k.pool.constant(value);
         let modes = self.modes.iter();
         Ok(modes

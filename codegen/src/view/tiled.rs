@@ -129,12 +129,14 @@ impl View {
     /// [`ViewError::NoTile`]; [`ViewError::Instruction`] for an atom that is not emitted; [`ViewError::Space`] if the instruction does not
     /// read the view's memory; [`ViewError::AtomElement`] if the atom counts other elements; [`ViewError::Vector`] if what it moves at
     /// once does not lie in one piece; [`ViewError::NotAPartition`]; [`ViewError::Layout`] for a tile that the copy's does not divide.
+    #[track_caller]
     pub fn partition_s(
         &self,
         k: &mut Kernel,
         copy: &TiledCopy,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.partition_copy(k, copy, thread, Side::Source)
     }
 
@@ -164,12 +166,14 @@ impl View {
     /// # Errors
     ///
     /// As [`View::partition_s`]; the target of `ldmatrix` is a fragment ([`Kernel::load_fragment`]).
+    #[track_caller]
     pub fn partition_d(
         &self,
         k: &mut Kernel,
         copy: &TiledCopy,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.partition_copy(k, copy, thread, Side::Target)
     }
 
@@ -280,12 +284,14 @@ impl View {
     /// # Errors
     ///
     /// [`ViewError::NoTile`], [`ViewError::NotAPartition`] for another number of threads, [`ViewError::Layout`] for a tile that the mma's does not divide.
+    #[track_caller]
     pub fn partition_a(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.partition_operand(k, mma, Operand::A, thread)
     }
 
@@ -307,12 +313,14 @@ impl View {
     /// # Errors
     ///
     /// As [`View::partition_a`].
+    #[track_caller]
     pub fn partition_b(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.partition_operand(k, mma, Operand::B, thread)
     }
 
@@ -338,12 +346,14 @@ impl View {
     /// # Errors
     ///
     /// As [`View::partition_a`].
+    #[track_caller]
     pub fn partition_c(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<Partition, ViewError> {
+        k.at_line();
         self.partition_operand(k, mma, Operand::C, thread)
     }
 

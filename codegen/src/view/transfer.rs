@@ -103,7 +103,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::NoTile`] for a buffer without an element type.
+    #[track_caller]
     pub fn load_tile(&mut self, from: &Partition) -> Result<Values, ViewError> {
+        self.at_line();
         let element = self.element_of(from)?;
         let (class, _) = held(element);
         let registers = self.regs(class, from.values as usize);
@@ -142,7 +144,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the values are not those of the tile.
+    #[track_caller]
     pub fn store_tile(&mut self, to: &Partition, values: &Values) -> Result<(), ViewError> {
+        self.at_line();
         let element = self.element_of(to)?;
         if let Some(what) = self.out_of_reach("values of a tile", values.origin) {
             return Err(ViewError::OutOfReach { what });
@@ -190,7 +194,9 @@ impl Kernel {
     ///
     /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the two sides do not meet, [`ViewError::Instructions`] if they are for different
     /// instructions, or for one that does not copy from memory to memory.
+    #[track_caller]
     pub fn copy(&mut self, from: &Partition, to: &Partition) -> Result<(), ViewError> {
+        self.at_line();
         let (a, b) = (self.element_of(from)?, self.element_of(to)?);
         if a != b {
             return Err(ViewError::Elements {

@@ -345,6 +345,7 @@ impl Kernel {
     ///
     /// [`ViewError::Derive`] for uses that no layout fits; [`ViewError::Extent`], [`ViewError::Vector`], [`ViewError::Instruction`] and
     /// [`ViewError::Layout`] for a use that does not fit the tile; [`ViewError::SharedMemory`].
+    #[track_caller]
     pub fn shared_for(
         &mut self,
         name: &str,
@@ -352,6 +353,7 @@ impl Kernel {
         shape: [i64; 2],
         uses: &[Use],
     ) -> Result<View, ViewError> {
+        self.at_line();
         self.checked_new_name("a shared buffer", name);
         self.staged_for(name, element, (shape, uses), None)
     }

@@ -70,7 +70,7 @@ pub(crate) fn values(finish: &dyn Finish, scalar: Element) -> Vec<(String, Param
 /// The predicate that a factor is 0, so that there is no product.
 pub(crate) fn is_zero(k: &mut Kernel, scalar: Element, factor: Reg) -> Reg {
     let (_, ty, zero) = scalar_type(scalar);
-    k.compare_scalar(Cmp::Eq, arithmetic(ty), factor, zero)
+    k.compare_at_entry(Cmp::Eq, arithmetic(ty), factor, zero)
 }
 
 /// The predicate that a scalar is not 0; NaN is not.
@@ -81,7 +81,7 @@ pub(super) fn is_not_zero(k: &mut Kernel, scalar: Element, value: Reg) -> Reg {
     } else {
         Cmp::Neu
     };
-    k.compare_scalar(ne, arithmetic(ty), value, zero)
+    k.compare_at_entry(ne, arithmetic(ty), value, zero)
 }
 
 /// Vector inputs in registers, by the number of the input: one register for a row, one for each column; none for other inputs.

@@ -54,7 +54,7 @@ impl Linear {
             Activation::Identity => {}
             Activation::Relu => {
                 // Not max: that would lose a NaN.
-                let negative = k.compare_value(Cmp::Lt, ty, s, zero, None);
+                let negative = k.compare_value_here(Cmp::Lt, ty, s, zero, None);
                 k.pick(moved, s, zero, s, negative);
             }
             Activation::Gelu => gelu(k, s),

@@ -68,11 +68,13 @@ impl Kernel {
     /// # Errors
     ///
     /// Those of `body`.
+    #[track_caller]
     pub fn when<E>(
         &mut self,
         when: Predicate,
         body: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.at_line();
         self.branch(when, body, None::<fn(&mut Self) -> Result<(), E>>)
     }
 
@@ -94,12 +96,14 @@ impl Kernel {
     /// # Errors
     ///
     /// Those of both sides.
+    #[track_caller]
     pub fn when_else<E>(
         &mut self,
         when: Predicate,
         then: impl FnOnce(&mut Self) -> Result<(), E>,
         otherwise: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.at_line();
         self.branch(when, then, Some(otherwise))
     }
 
@@ -140,7 +144,9 @@ impl Kernel {
     /// # Errors
     ///
     /// Those of `body`.
+    #[track_caller]
     pub fn region<E>(&mut self, body: impl FnOnce(&mut Self) -> Result<(), E>) -> Result<(), E> {
+        self.at_line();
         self.apart(body).0
     }
 
@@ -181,7 +187,9 @@ impl Kernel {
     /// })?;
     /// # Ok::<(), ViewError>(())
     /// ```
+    #[track_caller]
     pub fn break_when(&mut self, when: Predicate) {
+        self.at_line();
         let (when, uniform) = when.guard(self);
         if self.in_loop() {
             self.leave_loop(when, uniform);
@@ -201,7 +209,9 @@ impl Kernel {
     /// let outside = Predicate::of(&mut k, thread, Cmp::Ge, n);
     /// k.exit_when(outside);
     /// ```
+    #[track_caller]
     pub fn exit_when(&mut self, when: Predicate) {
+        self.at_line();
         let (when, uniform) = when.guard(self);
         self.exit(when, uniform);
     }

@@ -33,7 +33,9 @@ impl Kernel {
     /// let seven = k.constant(7);
     /// assert_eq!(k.range(seven), (7, 7));
     /// ```
+    #[track_caller]
     pub fn constant(&mut self, c: i64) -> Expr {
+        self.at_line();
         self.pool.constant(c)
     }
 
@@ -86,7 +88,9 @@ impl Kernel {
     /// let next = k.add(thread, one);
     /// assert_eq!(k.range(next), (1, 32));
     /// ```
+    #[track_caller]
     pub fn add(&mut self, a: Expr, b: Expr) -> Expr {
+        self.at_line();
         let (x, y) = (self.pool.facts(a), self.pool.facts(b));
         if self.fits([x.lo.checked_add(y.lo), x.hi.checked_add(y.hi)]) {
             self.pool.add(a, b)
@@ -105,7 +109,9 @@ impl Kernel {
     /// let before = k.sub(thread, one);
     /// assert_eq!(k.range(before), (-1, 30));
     /// ```
+    #[track_caller]
     pub fn sub(&mut self, a: Expr, b: Expr) -> Expr {
+        self.at_line();
         let minus = self.scale(b, -1);
         self.add(a, minus)
     }
@@ -120,7 +126,9 @@ impl Kernel {
     /// let first = k.scale(lane, 4);
     /// assert_eq!(k.range(first), (0, 124));
     /// ```
+    #[track_caller]
     pub fn scale(&mut self, e: Expr, c: i64) -> Expr {
+        self.at_line();
         let facts = self.pool.facts(e);
         let ends = [facts.lo, facts.hi].map(|x| x.checked_mul(c.into()));
         match ends {
@@ -140,7 +148,9 @@ impl Kernel {
     /// let elements = k.mul(rows, cols);
     /// assert_eq!(k.range(elements), (0, 1_000_000));
     /// ```
+    #[track_caller]
     pub fn mul(&mut self, a: Expr, b: Expr) -> Expr {
+        self.at_line();
         let (x, y) = (self.pool.facts(a), self.pool.facts(b));
         let corners = [x.lo, x.hi].map(|x| [y.lo, y.hi].map(|y| x.checked_mul(y)));
         if self.fits(corners.into_iter().flatten()) {
@@ -160,7 +170,9 @@ impl Kernel {
     /// let row = k.linear(&[(32, block), (1, lane)], 0);
     /// assert_eq!(k.range(row), (0, 319));
     /// ```
+    #[track_caller]
     pub fn linear(&mut self, terms: &[(i64, Expr)], k: i64) -> Expr {
+        self.at_line();
         let first = self.constant(k);
         terms.iter().fold(first, |sum, &(c, e)| {
             let part = self.scale(e, c);
@@ -190,7 +202,9 @@ impl Kernel {
     /// let group = k.div(thread, 12);
     /// assert_eq!(k.range(group), (0, 7));
     /// ```
+    #[track_caller]
     pub fn div(&mut self, e: Expr, d: i64) -> Expr {
+        self.at_line();
         if self.divides(e, d) {
             self.pool.div(e, d)
         } else {
@@ -208,7 +222,9 @@ impl Kernel {
     /// let member = k.rem(thread, 12);
     /// assert_eq!(k.range(member), (0, 11));
     /// ```
+    #[track_caller]
     pub fn rem(&mut self, e: Expr, d: i64) -> Expr {
+        self.at_line();
         if self.divides(e, d) {
             self.pool.rem(e, d)
         } else {
@@ -226,7 +242,9 @@ impl Kernel {
     /// let swizzled = k.xor(lane, warp);
     /// assert_eq!(k.range(swizzled), (0, 31));
     /// ```
+    #[track_caller]
     pub fn xor(&mut self, a: Expr, b: Expr) -> Expr {
+        self.at_line();
         if self.divides(a, 1) && self.divides(b, 1) {
             self.pool.xor(a, b)
         } else {

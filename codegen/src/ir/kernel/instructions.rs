@@ -11,7 +11,7 @@ use crate::index::code::{Ty, type_of};
 use crate::ir::Address;
 use crate::ir::inst::{Binary, Cache, Inst, Shuffle, Statement, Unary};
 use crate::ir::meaning::Meaning;
-use crate::ir::node::Node;
+use crate::ir::node::{Comment, Node};
 use crate::ir::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
 
 impl Kernel {
@@ -31,14 +31,14 @@ impl Kernel {
             ty => ty,
         };
         let (value, b) = (self.value(a), self.pool.constant(k));
-        let to = self.compare_value(cmp, ty, value, k, and);
+        let to = self.compare_value_here(cmp, ty, value, k, and);
         self.meanings
             .insert(to, Meaning::Compare { cmp, a, b, and });
         to
     }
 
     /// The predicate `a cmp b` of two values, `and` another if given, right here.
-    pub(crate) fn compare_value(
+    pub(crate) fn compare_value_here(
         &mut self,
         cmp: Cmp,
         ty: Type,
@@ -119,11 +119,15 @@ impl Kernel {
     /// let mut k = Kernel::new("example", 32);
     /// k.comment("the first tile");
     /// ```
+    #[track_caller]
     pub fn comment(&mut self, text: impl Display) {
+        self.at_line();
         let lines = self.comment_lines(&text.to_string());
-        self.scope()
-            .body
-            .extend(lines.into_iter().map(Node::Comment));
+        self.scope().body.extend(
+            lines
+                .into_iter()
+                .map(|line| Node::Comment(Comment::Text(line))),
+        );
     }
 
     fn push_if(&mut self, guard: Option<Pred>, inst: Inst) {
@@ -308,7 +312,9 @@ impl Kernel {
     /// k.commit_group();
     /// k.wait_group(0);
     /// ```
+    #[track_caller]
     pub fn commit_group(&mut self) {
+        self.at_line();
         self.push(Inst::CommitGroup);
     }
 
@@ -322,7 +328,9 @@ impl Kernel {
     /// k.commit_group();
     /// k.wait_group(1); // the older one is there
     /// ```
+    #[track_caller]
     pub fn wait_group(&mut self, pending: u32) {
+        self.at_line();
         self.push(Inst::WaitGroup { pending });
     }
 
@@ -335,7 +343,9 @@ impl Kernel {
     /// k.wait_all();
     /// k.barrier();
     /// ```
+    #[track_caller]
     pub fn wait_all(&mut self) {
+        self.at_line();
         self.push(Inst::WaitAll);
     }
 
@@ -350,7 +360,9 @@ impl Kernel {
     /// assert!(k.build(Arch(80))?.ptx.contains("bar.sync 0;"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    #[track_caller]
     pub fn barrier(&mut self) {
+        self.at_line();
         self.push(Inst::Barrier);
     }
 
@@ -362,7 +374,9 @@ impl Kernel {
     /// let mut k = Kernel::new("example", 32);
     /// k.warp_barrier();
     /// ```
+    #[track_caller]
     pub fn warp_barrier(&mut self) {
+        self.at_line();
         self.push(Inst::WarpBarrier);
     }
 }

@@ -62,6 +62,7 @@ impl Kernel {
     /// # Errors
     ///
     /// Those of `body`. A counter that is negative, does not grow or would pass 2³² is a mistake that [`Kernel::build`] reports.
+    #[track_caller]
     pub fn for_loop<E>(
         &mut self,
         name: &str,
@@ -70,6 +71,7 @@ impl Kernel {
         limit: Expr,
         body: impl FnOnce(&mut Self, Expr) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.at_line();
         let facts = self.pool.facts(limit);
         let last = facts.hi.max(start.into()).saturating_add(step.into());
         let name = self.checked_name("the loop", name);

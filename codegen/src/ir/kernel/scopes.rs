@@ -100,7 +100,11 @@ impl Kernel {
     /// Records what the author did wrong; `build` reports the first of these.
     pub(crate) fn mistake(&mut self, what: impl Into<String>) {
         if self.mistakes.len() < 16 {
-            self.mistakes.push(what.into());
+            let mut what = what.into();
+            if let Some(line) = self.line {
+                what = format!("{what} ({}:{})", line.file(), line.line());
+            }
+            self.mistakes.push(what);
         }
     }
 

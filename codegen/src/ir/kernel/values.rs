@@ -84,7 +84,13 @@ impl Kernel {
     }
 
     /// The predicate `a cmp b` of a register that takes no part in addresses, at the kernel's entry.
-    pub(crate) fn compare_scalar(&mut self, cmp: Cmp, ty: Type, a: Reg, b: impl Into<Src>) -> Reg {
+    pub(crate) fn compare_at_entry(
+        &mut self,
+        cmp: Cmp,
+        ty: Type,
+        a: Reg,
+        b: impl Into<Src>,
+    ) -> Reg {
         let to = self.reg(Class::Pred);
         let inst = Inst::Compare {
             cmp,
@@ -166,7 +172,9 @@ impl Kernel {
     /// let rest = k.choose(m, Cmp::Lt, n, m, zero);
     /// assert_eq!(k.range(rest), (0, 200));
     /// ```
+    #[track_caller]
     pub fn choose(&mut self, a: Expr, cmp: Cmp, b: Expr, then: Expr, otherwise: Expr) -> Expr {
+        self.at_line();
         let all = [a, b, then, otherwise];
         let level = all.map(|e| self.pool.facts(e).level).into_iter().max();
         let p = self.compare(cmp, a, b);
@@ -190,7 +198,9 @@ impl Kernel {
     /// assert_ne!(smaller, n);
     /// assert_eq!(k.smaller(n, n), n);
     /// ```
+    #[track_caller]
     pub fn smaller(&mut self, a: Expr, b: Expr) -> Expr {
+        self.at_line();
         self.choose(a, Cmp::Lt, b, a, b)
     }
 
@@ -216,7 +226,9 @@ impl Kernel {
     /// let rest = k.bounded(rest, 90);
     /// assert_eq!(k.range(rest), (0, 90));
     /// ```
+    #[track_caller]
     pub fn bounded(&mut self, e: Expr, hi: i64) -> Expr {
+        self.at_line();
         let seen = &self.scopes[self.horizon()..];
         if let Some(&e) = seen.iter().find_map(|s| s.bounded.get(&(e, hi))) {
             return e;

@@ -14,7 +14,8 @@ use super::pointers::Pointers;
 use super::scopes::Declarations;
 use super::windows::Windows;
 use crate::ir::{
-    Address, Class, Entry, If, Inst, Loop, LoopEnd, Node, Pred, Reg, Space, Src, Statement, Type,
+    Address, Class, Comment, Entry, If, Inst, Loop, LoopEnd, Node, Pred, Reg, Space, Src,
+    Statement, Type,
 };
 
 /// The macros that a text needs.
@@ -334,7 +335,8 @@ impl<'a> Body<'a> {
                         blocks += self.block(rest);
                     }
                 }
-                Node::Comment(text) => self.line(format_args!("// {text}")),
+                Node::Comment(Comment::Text(text)) => self.line(format_args!("// {text}")),
+                Node::Comment(Comment::Line(_)) => {}
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch)?,
                 Node::Roles(_) => {

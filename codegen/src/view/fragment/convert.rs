@@ -27,11 +27,13 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Conversion`] unless it is from f32 to f16, bf16 or s8, from f16, bf16 or s32 to f32, or to the same type.
+    #[track_caller]
     pub fn convert_fragment(
         &mut self,
         fragment: &Fragment,
         to: Element,
     ) -> Result<Fragment, ViewError> {
+        self.at_line();
         fragment.own(self)?;
         let from = fragment.element;
         let (registers, each) = match (from, to) {
@@ -115,7 +117,9 @@ impl Fragment {
     /// # Errors
     ///
     /// Those of [`Kernel::convert_fragment`].
+    #[track_caller]
     pub fn convert(&self, k: &mut Kernel, to: Element) -> Result<Self, ViewError> {
+        k.at_line();
         k.convert_fragment(self, to)
     }
 }

@@ -39,7 +39,9 @@ impl Fragment {
     ///
     /// [`ViewError::Fragment`] for elements other than f32 (and s32, for sums and ordinary maxima), for a fragment without that mode or without another, and
     /// for layouts whose threads have different numbers of values along it.
+    #[track_caller]
     pub fn fold(&self, k: &mut Kernel, mode: usize, how: Combine) -> Result<Self, ViewError> {
+        k.at_line();
         self.own(k)?;
         let refuse = |reason: &str| self.refuse("a fold", reason.to_owned());
         let Some((_, ty)) = how.of(self.element) else {

@@ -70,7 +70,9 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for a type that the values do not have.
+    #[track_caller]
     pub fn thread_values<T: Kind>(&self, k: &mut Kernel) -> Result<Vec<Value<T>>, ViewError> {
+        k.at_line();
         let values = self.typed(k, "values")?;
         // Each in a register of its own: the fragment may be set again.
         Ok(values.into_iter().map(|v: Value<T>| v.copied(k)).collect())
@@ -94,11 +96,13 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for other elements than f32: see [`Fragment::map_words`] and [`Fragment::convert`].
+    #[track_caller]
     pub fn map(
         &self,
         k: &mut Kernel,
         f: impl FnMut(&mut Kernel, F32) -> F32,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         self.map_words(k, f)
     }
 
@@ -121,11 +125,13 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] if the type is not that of its elements.
+    #[track_caller]
     pub fn map_words<T: Kind>(
         &self,
         k: &mut Kernel,
         mut f: impl FnMut(&mut Kernel, Value<T>) -> Value<T>,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         let values = self.typed(k, "a map")?;
         let values = values.into_iter().map(|v| f(k, v)).collect();
         Ok(self.with(k, values))
@@ -153,11 +159,13 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for other elements than f32, or a tile that has not two modes.
+    #[track_caller]
     pub fn map_at(
         &self,
         k: &mut Kernel,
         mut f: impl FnMut(&mut Kernel, F32, [Expr; 2]) -> F32,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         if self.shape.len() != 2 {
             return Err(self.refuse(
                 "a map with coordinates",
@@ -194,12 +202,14 @@ impl Fragment {
     ///
     /// [`ViewError::Fragment`] for other elements than f32, for shapes that do not fit, and if a thread does not hold what it needs of the other
     /// fragment.
+    #[track_caller]
     pub fn zip(
         &self,
         k: &mut Kernel,
         other: &Fragment,
         f: impl FnMut(&mut Kernel, F32, F32) -> F32,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         self.zip_words(k, other, f)
     }
 
@@ -222,12 +232,14 @@ impl Fragment {
     /// # Errors
     ///
     /// As [`Fragment::zip`].
+    #[track_caller]
     pub fn zip_words<T: Kind>(
         &self,
         k: &mut Kernel,
         other: &Fragment,
         mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>) -> Value<T>,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         let (mine, theirs) = (
             self.typed(k, "a pair of fragments")?,
             other.typed(k, "a pair of fragments")?,
@@ -320,11 +332,13 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for other elements than f32.
+    #[track_caller]
     pub fn update(
         &self,
         k: &mut Kernel,
         f: impl FnMut(&mut Kernel, F32) -> F32,
     ) -> Result<(), ViewError> {
+        k.at_line();
         let new = self.map(k, f)?;
         self.assign(k, &new)
     }
@@ -348,12 +362,14 @@ impl Fragment {
     /// # Errors
     ///
     /// As [`Fragment::zip`].
+    #[track_caller]
     pub fn update_with(
         &self,
         k: &mut Kernel,
         other: &Fragment,
         f: impl FnMut(&mut Kernel, F32, F32) -> F32,
     ) -> Result<(), ViewError> {
+        k.at_line();
         let new = self.zip(k, other, f)?;
         self.assign(k, &new)
     }
@@ -375,7 +391,9 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] if the other is of another element, shape or layout.
+    #[track_caller]
     pub fn assign(&self, k: &mut Kernel, new: &Fragment) -> Result<(), ViewError> {
+        k.at_line();
         let same = new.element == self.element && new.shape == self.shape && new.each == self.each;
         let registers = new
             .in_order_of(&self.tv)

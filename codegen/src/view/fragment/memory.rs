@@ -45,7 +45,9 @@ impl Kernel {
     ///
     /// [`ViewError::NoTile`] for a buffer without an element type; [`ViewError::Space`] for a share of `cp.async`, which does not write
     /// registers; [`ViewError::Vector`] if a thread's values do not fill words.
+    #[track_caller]
     pub fn load_fragment(&mut self, from: &Partition) -> Result<Fragment, ViewError> {
+        self.at_line();
         let matrices = matches!(from.by, Instruction::Matrices { .. });
         let factor = matrices || matches!(from.operand, Some(Operand::A | Operand::B));
         let fragment = self.empty_fragment(from, factor)?;
@@ -103,11 +105,13 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::NoTile`] for a view that is not cut into tiles.
+    #[track_caller]
     pub fn fragment_of(
         &mut self,
         share: &Partition,
         value: impl Into<F32>,
     ) -> Result<Fragment, ViewError> {
+        self.at_line();
         let value = value.into().src(self);
         let registers = self.regs(Class::F32, share.values as usize);
         for &register in &registers {
@@ -206,7 +210,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Elements`] or [`ViewError::Shapes`] if the fragment is not what the share holds.
+    #[track_caller]
     pub fn store_fragment(&mut self, to: &Partition, fragment: &Fragment) -> Result<(), ViewError> {
+        self.at_line();
         let element = self.element_of(to)?;
         fragment.own(self)?;
         if fragment.element != element {

@@ -154,7 +154,9 @@ impl Fragment {
     /// # Errors
     ///
     /// None for values below [`Fragment::values`] of a tile of two modes.
+    #[track_caller]
     pub fn coordinates(&self, k: &mut Kernel, value: usize) -> Result<[Expr; 2], ViewError> {
+        k.at_line();
         self.own(k)?;
         let value = k.pool.constant(value as i64);
         let mut at = [value; 2];

@@ -44,12 +44,14 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Operand`] for sums of a type without a place in memory, [`ViewError::Layout`] for a tile that the mma's does not divide.
+    #[track_caller]
     pub fn accumulators(
         &mut self,
         mma: &TiledMma,
         shape: [i64; 2],
         thread: Expr,
     ) -> Result<Fragment, ViewError> {
+        self.at_line();
         let atom = mma.atom();
         let element = element_of(atom.c_type).ok_or_else(|| ViewError::Operand {
             instruction: atom.name,
@@ -101,6 +103,7 @@ impl Kernel {
     ///
     /// [`ViewError::Instruction`] for an mma whose operands are not all in the registers of a warp, such as `wgmma`;
     /// [`ViewError::Operand`] for a fragment of another element, shape or layout than the mma takes.
+    #[track_caller]
     pub fn gemm(
         &mut self,
         mma: &TiledMma,
@@ -108,6 +111,7 @@ impl Kernel {
         b: &Fragment,
         c: &Fragment,
     ) -> Result<(), ViewError> {
+        self.at_line();
         let atom = mma.atom();
         // wgmma reads B, and often A, from shared memory; it has descriptors and no fragments.
         if atom.threads > 32 || atom.registers().contains(&0) {

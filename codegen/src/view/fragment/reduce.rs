@@ -37,7 +37,9 @@ impl Fragment {
     ///
     /// [`ViewError::Fragment`] for elements other than f32 (and s32, for sums and ordinary maxima), for a mode that the fragment does not have, and for layouts
     /// of which a bit of the thread moves along two modes.
+    #[track_caller]
     pub fn reduce(&self, k: &mut Kernel, mode: usize, how: Combine) -> Result<Self, ViewError> {
+        k.at_line();
         self.own(k)?;
         let refuse = |reason: String| self.refuse("a reduction", reason);
         let Some((_, ty)) = how.of(self.element) else {
@@ -150,7 +152,9 @@ impl Kernel {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for a layout of another number of threads, and for groups that are not made of bits of the thread.
+    #[track_caller]
     pub fn reduce(&mut self, value: F32, groups: &Layout, how: Combine) -> Result<F32, ViewError> {
+        self.at_line();
         let refuse = |reason: String| ViewError::Fragment {
             operation: "a reduction",
             fragment: format!("one value a thread over the groups {groups}"),

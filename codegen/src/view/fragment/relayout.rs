@@ -103,7 +103,9 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for a layout of another number of threads or elements; [`ViewError::Derive`] and [`ViewError::SharedMemory`] of the tile in shared memory.
+    #[track_caller]
     pub fn relayout(&self, k: &mut Kernel, tv: &Layout) -> Result<Self, ViewError> {
+        k.at_line();
         self.own(k)?;
         let refuse = |reason: String| self.refuse("a change of the register layout", reason);
         let elements: i64 = self.shape.iter().product();
@@ -181,12 +183,14 @@ impl Fragment {
     /// # Errors
     ///
     /// As [`Fragment::relayout`]; [`ViewError::Layout`] for a tile that the mma's does not divide.
+    #[track_caller]
     pub fn operand(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         operand: Operand,
     ) -> Result<Self, ViewError> {
+        k.at_line();
         let tv = operand_tv(mma, operand, &self.shape)?;
         let mut fragment = self.relayout(k, &tv)?;
         // Factors are words without a meaning.

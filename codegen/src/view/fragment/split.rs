@@ -113,7 +113,9 @@ impl Fragment {
     /// # Errors
     ///
     /// [`ViewError::Fragment`] for other elements than f32.
+    #[track_caller]
     pub fn combine(&self, k: &mut Kernel, how: Combine) -> Result<F32, ViewError> {
+        k.at_line();
         let values: Vec<F32> = self.typed(k, "a combination")?;
         let registers: Vec<Reg> = values.into_iter().map(|v| v.register(k)).collect();
         let all = how.all(k, crate::ir::Type::F32, &registers);

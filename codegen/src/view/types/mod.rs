@@ -232,11 +232,13 @@ impl View {
     ///
     /// As [`View::tile`]; [`ViewError::Elements`] if the buffer's elements are others than `E`; [`ViewError::Space`] for a view of shared
     /// memory, whose layout is given by [`Kernel::typed_shared`].
+    #[track_caller]
     pub fn typed_tile<E: ViewElement, Shape: StaticTuple>(
         &self,
         k: &mut Kernel,
         at: &[Expr],
     ) -> Result<TypedView<E, Global, Extents<Shape>>, ViewError> {
+        k.at_line();
         self.own(k)?;
         let name = self.name(k).to_owned();
         if self.space(k) != crate::ir::Space::Global {
@@ -301,11 +303,13 @@ impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// # Errors
     ///
     /// As [`View::partition`]; [`ViewError::Layout`] for a layout with a swizzle or an offset.
+    #[track_caller]
     pub fn partition<TV: StaticLayout>(
         &self,
         k: &mut Kernel,
         thread: Expr,
     ) -> Result<TypedPartition<E, S, L::Shape>, ViewError> {
+        k.at_line();
         let Some(tv) = TV::LAYOUT.as_plain() else {
             return Err(ViewError::Layout(layout_core::LayoutError::Unsupported {
                 operation: "a partition",
@@ -336,12 +340,14 @@ impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// # Errors
     ///
     /// As [`View::partition_a`].
+    #[track_caller]
     pub fn partition_a(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<TypedPartition<E, S, L::Shape>, ViewError> {
+        k.at_line();
         Ok(TypedPartition::of(self.tile.partition_a(k, mma, thread)?))
     }
 
@@ -364,12 +370,14 @@ impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// # Errors
     ///
     /// As [`View::partition_b`].
+    #[track_caller]
     pub fn partition_b(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<TypedPartition<E, S, L::Shape>, ViewError> {
+        k.at_line();
         Ok(TypedPartition::of(self.tile.partition_b(k, mma, thread)?))
     }
 
@@ -392,12 +400,14 @@ impl<E, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// # Errors
     ///
     /// As [`View::partition_c`].
+    #[track_caller]
     pub fn partition_c(
         &self,
         k: &mut Kernel,
         mma: &TiledMma,
         thread: Expr,
     ) -> Result<TypedPartition<E, S, L::Shape>, ViewError> {
+        k.at_line();
         Ok(TypedPartition::of(self.tile.partition_c(k, mma, thread)?))
     }
 }
@@ -445,6 +455,7 @@ impl<E: ViewElement, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     /// # Errors
     ///
     /// As [`View::partition_s`]; [`ViewError::Instruction`] for a copy by another instruction.
+    #[track_caller]
     pub fn load_matrices(
         &self,
         k: &mut Kernel,
@@ -454,6 +465,7 @@ impl<E: ViewElement, S: InMemory, L: TileLayout> TypedView<E, S, L> {
     where
         S: ReadByLdmatrix,
     {
+        k.at_line();
         let share = self.tile.partition_s(k, copy, thread)?;
         if !matches!(share.by, Instruction::Matrices { .. }) {
             return Err(ViewError::Instruction {
@@ -537,6 +549,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::copy`], less what the types have ruled out.
+    #[track_caller]
     pub fn copy_to<F, T: InMemory, To>(
         &self,
         k: &mut Kernel,
@@ -547,6 +560,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
         To: SameShape<Shape>,
         S: InMemory,
     {
+        k.at_line();
         k.copy(&self.share, &to.share)
     }
 
@@ -574,6 +588,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::copy`]; [`ViewError::Vector`] for vectors of other widths.
+    #[track_caller]
     pub fn copy_async_to<F, T, To>(
         &self,
         k: &mut Kernel,
@@ -584,6 +599,7 @@ impl<E, S, Shape> TypedPartition<E, S, Shape> {
         To: SameShape<Shape>,
         T: FilledByAsync<S>,
     {
+        k.at_line();
         let mut shares = [self.share.clone(), to.share.clone()];
         for share in &mut shares {
             share.view.own(k)?;
@@ -624,7 +640,9 @@ impl<E: ViewElement, S: InMemory, Shape: StaticTuple> TypedPartition<E, S, Shape
     /// # Errors
     ///
     /// As [`Kernel::load_fragment`].
+    #[track_caller]
     pub fn load(&self, k: &mut Kernel) -> Result<Held<E, Shape>, ViewError> {
+        k.at_line();
         held(k.load_fragment(&self.share)?)
     }
 }
@@ -650,6 +668,7 @@ impl<E, Shape: StaticTuple> Held<E, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::store_fragment`], less what the types have ruled out.
+    #[track_caller]
     pub fn store_to<F, T: InMemory, To>(
         &self,
         k: &mut Kernel,
@@ -659,6 +678,7 @@ impl<E, Shape: StaticTuple> Held<E, Shape> {
         F: SameElement<E>,
         To: SameShape<Shape>,
     {
+        k.at_line();
         k.store_fragment(&to.share, &self.tile)
     }
 
@@ -681,7 +701,9 @@ impl<E, Shape: StaticTuple> Held<E, Shape> {
     /// # Errors
     ///
     /// As [`Kernel::convert_fragment`].
+    #[track_caller]
     pub fn convert<F: ViewElement>(&self, k: &mut Kernel) -> Result<Held<F, Shape>, ViewError> {
+        k.at_line();
         held(k.convert_fragment(&self.tile, F::ELEMENT)?)
     }
 }
@@ -710,6 +732,7 @@ impl<E, M: StaticTuple, N: StaticTuple> Held<E, (M, N)> {
     /// # Errors
     ///
     /// As [`Kernel::gemm`], less what the types have ruled out.
+    #[track_caller]
     pub fn add_product<A, B, K: StaticTuple>(
         &self,
         k: &mut Kernel,
@@ -717,6 +740,7 @@ impl<E, M: StaticTuple, N: StaticTuple> Held<E, (M, N)> {
         a: &Held<A, (M, K)>,
         b: &Held<B, (N, K)>,
     ) -> Result<(), ViewError> {
+        k.at_line();
         k.gemm(mma, &a.tile, &b.tile, &self.tile)
     }
 }
