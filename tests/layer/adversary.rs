@@ -797,7 +797,7 @@ fn epilogue_functions_keep_warps_whole() -> Result {
         plan.emit(Operands::ALL[0], ARCH).map(drop)
     };
     emitted(false)?;
-    let error = without_lines(emitted(true).expect_err("by data"));
+    let error = without_lines(&emitted(true).expect_err("by data"));
     let wanted = "a shuffle is an instruction of whole warps";
     assert!(error.contains(wanted), "{error}");
     Ok(())

@@ -6,10 +6,10 @@ use tilewright::codegen::ir::{Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate};
 use tilewright::codegen::view::Partition;
 
-/// This line, as messages have it.
+/// The line above, as messages have it.
 #[track_caller]
-fn here() -> String {
-    format!("lines.rs:{}", std::panic::Location::caller().line())
+fn above() -> String {
+    format!("lines.rs:{}", std::panic::Location::caller().line() - 1)
 }
 
 /// The message of a refusal has every one of the lines.
@@ -40,9 +40,10 @@ fn across() -> Result<(Kernel, [Partition; 4])> {
 #[test]
 fn a_race_names_both_accesses() -> Result {
     let (mut k, [x, y, put, take]) = across()?;
-    let (written, read);
-    (k.copy(&x, &put)?, written = here());
-    (k.copy(&take, &y)?, read = here());
+    k.copy(&x, &put)?;
+    let written = above();
+    k.copy(&take, &y)?;
+    let read = above();
     names(k, &[written, read]);
     Ok(())
 }
@@ -55,7 +56,8 @@ fn a_barrier_of_some_threads_is_named() -> Result {
     let p = Predicate::of(&mut k, thread, Cmp::Lt, half);
     let mut line = String::new();
     k.when(p, |k| {
-        (k.barrier(), line = here());
+        k.barrier();
+        line = above();
         Done::Ok(())
     })?;
     names(k, &[line]);
@@ -71,7 +73,8 @@ fn a_shuffle_of_some_lanes_is_named() -> Result {
     let mut line = String::new();
     k.when(p, |k| {
         let one = F32::from(1.0);
-        (one.shuffle(k, Shuffle::Down, 1u32), line = here());
+        let _ = one.shuffle(k, Shuffle::Down, 1u32);
+        line = above();
         Done::Ok(())
     })?;
     names(k, &[line]);
@@ -81,9 +84,10 @@ fn a_shuffle_of_some_lanes_is_named() -> Result {
 #[test]
 fn an_output_that_is_written_twice_names_its_stores() -> Result {
     let (mut k, [x, y, ..]) = across()?;
-    let (first, second);
-    (k.copy(&x, &y)?, first = here());
-    (k.copy(&x, &y)?, second = here());
+    k.copy(&x, &y)?;
+    let first = above();
+    k.copy(&x, &y)?;
+    let second = above();
     names(k, &[first, second]);
     Ok(())
 }
@@ -92,7 +96,8 @@ fn an_output_that_is_written_twice_names_its_stores() -> Result {
 #[test]
 fn functions_have_lines_of_their_own() -> Result {
     fn part(k: &mut Kernel, from: &Partition, to: &Partition) -> Result<String> {
-        Ok((k.copy(from, to)?, here()).1)
+        k.copy(from, to)?;
+        Ok(above())
     }
     let (mut k, [x, y, put, take]) = across()?;
     let line = part(&mut k, &x, &put)?;

@@ -97,7 +97,7 @@ fn refusal(kernel: Kernel) -> ProofError {
 }
 
 /// A message without the lines of this program, which `lines` tests.
-fn without_lines(message: impl ToString) -> String {
+fn without_lines(message: &impl ToString) -> String {
     let message = message.to_string();
     let mut parts = message.split(" (tests/layer/");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -9,17 +9,17 @@ const MOST: usize = 3;
 
 /// The error with the lines of what it is about: `here`, where following the kernel stopped, or else those that make the accesses which it names.
 pub(super) fn located(mut error: ProofError, entry: &Entry, here: Option<Line>) -> ProofError {
-    let lines = |name: &str| match here {
-        Some(line) => vec![line],
-        None => {
-            let mut lines = Vec::new();
-            accesses(entry, &entry.nodes, &mut None, &mut |access, line| {
-                if access == name && !lines.contains(&line) {
-                    lines.push(line);
-                }
-            });
-            lines
+    let lines = |name: &str| {
+        if let Some(line) = here {
+            return vec![line];
         }
+        let mut lines = Vec::new();
+        accesses(entry, &entry.nodes, &mut None, &mut |access, line| {
+            if access == name && !lines.contains(&line) {
+                lines.push(line);
+            }
+        });
+        lines
     };
     let add = |what: &mut String, lines: &[Line]| {
         if !lines.is_empty() {

@@ -59,8 +59,8 @@ pub use error::ProofError;
 
 use layout_core::banks::{BankModel, NVIDIA};
 
+use self::execute::Trace;
 use crate::ir::Entry;
-use execute::Trace;
 
 /// What was proven of a kernel.
 ///
