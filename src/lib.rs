@@ -40,7 +40,7 @@
 //!     prop_assert_eq!(by_hand(row, col), MEANT.at(&[row, col]));
 //! });
 //! assert_bijective!(MEANT);
-//! // Elements of 2 bytes; lane -> 64*row + column of the row that it points at.
+//! // Elements of 2 bytes. Lane l points at the row of 8 whose first element is 64*row + column.
 //! assert_conflict_free!("ldmatrix.x4", (MEANT, 2, layout!((16,2):(64,8))));
 //! # }
 //! ```
