@@ -222,8 +222,8 @@ impl Kernel {
         self.printed(arch, prove)
     }
 
-    /// Prints the kernel as [`Kernel::build`] does, though nothing is proven of it: what the fuzzer runs to learn whether a refusal was needed. Nothing
-    /// else has a use for it.
+    /// Prints the kernel as [`Kernel::build`] does, without a proof. The fuzzer runs it to learn whether a refusal was needed; others want
+    /// [`Kernel::unproven_text`].
     #[doc(hidden)]
     pub fn build_unproven(self, arch: Arch) -> Result<Proven, ProofError> {
         self.printed(arch, |_| Ok(KernelProof::default()))

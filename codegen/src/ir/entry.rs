@@ -77,7 +77,7 @@ pub struct Entry {
     pub(crate) mistake: Option<String>,
     /// Its name.
     pub(crate) name: String,
-    /// The text has the lines of the author's program, for profilers and the sanitizer.
+    /// The text has the lines of the author's program.
     pub(crate) lines: bool,
     /// Lines for the reader of the text.
     pub(crate) comments: Vec<String>,

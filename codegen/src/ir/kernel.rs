@@ -94,8 +94,9 @@ pub struct Kernel {
     uniform: HashSet<String>,
     /// A function of another author's runs, which declares nothing: its name.
     within: Option<String>,
-    /// The line of the author's program that calls, and whether the text is to have lines.
+    /// The line of the author's program that called last.
     line: Option<Line>,
+    /// The text has such lines.
     lines: bool,
     comments: Vec<String>,
     block: [u32; 3],

@@ -13,7 +13,7 @@ use super::value::{Pred, Reg, Src};
 pub(crate) enum Node {
     /// An instruction.
     Inst(Statement),
-    /// What instructions do not see.
+    /// No instruction: for readers of the text and of messages.
     Comment(Comment),
     /// What the author takes as a fact from here on.
     Assume(Box<Assumption>),
@@ -39,12 +39,12 @@ pub(crate) enum Node {
     },
 }
 
-/// What stands between instructions for who reads them.
+/// What readers of the text and of messages are told.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Comment {
     /// A line of the text.
     Text(String),
-    /// The line of the author's program that what follows is from.
+    /// The line of the author's program that emits what follows.
     Line(Line),
 }
 

@@ -123,7 +123,7 @@ impl Printer<'_, '_> {
         let _ = writeln!(self.out, "    {text}");
     }
 
-    /// The line of the author's program that what follows is from.
+    /// The line of the author's program that emits what follows, where the text has lines.
     fn loc(&mut self, line: Line) {
         let Some(files) = &mut self.files else { return };
         let number = files.iter().position(|file| *file == line.file());

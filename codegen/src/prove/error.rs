@@ -84,7 +84,7 @@ pub enum ProofError {
         /// The input.
         input: String,
     },
-    /// A register is stored that may hold what it held a turn ago, since a branch around what sets it is not taken.
+    /// A value is stored that may be of an earlier iteration, since the branch that sets it may not be taken.
     Stale {
         /// The access.
         access: String,
@@ -286,9 +286,9 @@ impl fmt::Display for ProofError {
                     "the value {register} is read, and on some path it has none"
                 )
             }
-            Self::Stale { access, register } => write!(
+            Self::Stale { access, .. } => write!(
                 f,
-                "{access} stores register {register}, which on some path still holds what it held a turn ago"
+                "{access} stores a value that on some path is of an earlier iteration: set it on every path, or store it where it is set"
             ),
             Self::Undefined {
                 access,

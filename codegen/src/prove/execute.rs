@@ -251,7 +251,7 @@ pub(super) struct Machine<'a> {
     pub(super) high_products: QuickMap<Sym, (Lin, u64, u32)>,
     /// Statements about data that all threads have alike, by what they compare, and as what.
     pub(super) opaque: QuickMap<(Cmp, Type, Datum, Datum), u32>,
-    /// The line of the author's program that is followed.
+    /// The line of the author's program that is being followed.
     pub(super) line: Option<Line>,
     /// Some threads may have left the kernel.
     pub(super) left: bool,
@@ -261,7 +261,7 @@ pub(super) struct Machine<'a> {
     pub(super) divergent_outside: u32,
     /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
     pub(super) undecided: u32,
-    /// Registers that may hold what they held a turn ago, with the statement under which they do.
+    /// Registers that may hold a value of an earlier iteration, with the statement under which they do.
     pub(super) stale: Stale,
     /// What branches have decided on the way, but for those by the thread's index.
     pub(super) path: Vec<Rc<Formula>>,
@@ -293,7 +293,7 @@ fn of_whole_warps(inst: &Inst) -> Option<&'static str> {
     })
 }
 
-/// Follows a kernel; a refusal on the way is of a line of the author's program, where one is known.
+/// Follows a kernel. An error comes with the line of the author's program that was followed, if it has lines.
 pub(super) fn execute(entry: &Entry) -> Result<Trace, (ProofError, Option<Line>)> {
     let mut machine = Machine::new(entry).map_err(|e| (e, None))?;
     let (threads, blocks, ranks) = (machine.threads, machine.blocks, machine.ranks);

@@ -7,7 +7,7 @@ use crate::ir::{Address, Comment, Entry, Inst, Line, Node};
 /// Lines that a name may have in a message.
 const MOST: usize = 3;
 
-/// The error with the lines of what it is about: `here`, where following the kernel stopped, or else those that make the accesses which it names.
+/// The error with the lines that it is about: `here`, where following the kernel stopped; otherwise those of the accesses that it names.
 pub(super) fn located(mut error: ProofError, entry: &Entry, here: Option<Line>) -> ProofError {
     let lines = |name: &str| {
         if let Some(line) = here {
@@ -51,7 +51,7 @@ pub(super) fn located(mut error: ProofError, entry: &Entry, here: Option<Line>) 
         }
         ProofError::Register { register } | ProofError::Meaning { register } => {
             if let Some(line) = here {
-                *register = format!("of {}", listed(&[line]));
+                *register = format!("at {}", listed(&[line]));
             }
         }
         _ => {}

@@ -9,8 +9,8 @@ use crate::ir::node::{Comment, Node};
 const HERE: &str = "ir/kernel/lines.rs";
 
 impl Kernel {
-    /// Prints the kernel with the lines of the author's program (`.file` and `.loc`): ncu, `tilewright run` and the sanitizer then name them. `ptxas` keeps
-    /// them with `-lineinfo`.
+    /// Prints the kernel with the lines of the author's program (`.file` and `.loc`), which the emulator's sanitizer names. `ptxas -lineinfo` keeps them for
+    /// profilers.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -26,14 +26,19 @@ impl Kernel {
         self.lines = true;
     }
 
-    /// Notes the line that calls the public function which calls this. A function that the layer itself calls keeps the line of its author.
+    /// Notes the author's line that calls the public function around this call. Calls from within this crate keep the line noted before.
     #[track_caller]
     pub(crate) fn at_line(&mut self) {
         let line = Location::caller();
         let own = &file!()[..file!().len() - HERE.len()];
         if self.line != Some(line) && !line.file().starts_with(own) {
             self.line = Some(line);
-            self.scope().body.push(Node::Comment(Comment::Line(line)));
+            let body = &mut self.scope().body;
+            if let Some(Node::Comment(Comment::Line(last))) = body.last_mut() {
+                *last = line;
+            } else {
+                body.push(Node::Comment(Comment::Line(line)));
+            }
         }
     }
 }
