@@ -73,13 +73,16 @@ pub mod host;
 pub mod testing;
 
 #[cfg(feature = "codegen")]
+#[doc(inline)]
 pub use layout_codegen as codegen;
 pub use layout_core::*;
 #[cfg(feature = "macros")]
 pub use layout_macros::*;
 #[cfg(feature = "emulator")]
+#[doc(inline)]
 pub use ptx_emulator as emulator;
 #[cfg(feature = "gpu")]
+#[doc(inline)]
 pub use tilewright_gpu as gpu;
 
 /// The snippets of `docs/algebra.md`, as tests.

@@ -111,7 +111,7 @@ impl Known {
 /// The accesses to a layout, counted by the model alone.
 fn model(args: &BanksArgs) -> Outcome {
     if args.known.accesses.is_empty() {
-        let message = "which access? --access 'ld.32 @ 32:32' maps the lane to the row-major index of its first element";
+        let message = "give an access, as in --access 'ld.32 @ 32:64': lane l begins at the element with the row-major index 64*l of the tile";
         return Err(CliError::usage("usage", message));
     }
     let counted = args.known.model().count()?;

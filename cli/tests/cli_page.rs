@@ -21,7 +21,7 @@ fn the_commands_of_the_commands_page() {
 #[test]
 fn the_commands_of_banks_and_derive() {
     let page = include_str!("../../docs/cli-banks.md");
-    check_page(page, &[("csv", "accesses.csv")], 3);
+    check_page(page, &[("csv", "accesses.csv")], 5);
 }
 
 #[test]

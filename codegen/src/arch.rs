@@ -71,11 +71,11 @@ impl std::str::FromStr for Arch {
     type Err = UnknownArch;
 
     fn from_str(s: &str) -> Result<Self, UnknownArch> {
-        let known = s
-            .strip_prefix("sm_")
-            .and_then(|n| n.parse().ok())
-            .map(Arch)
-            .filter(|a| Arch::ALL.contains(a));
+        let number = s.strip_prefix("sm_");
+        let number = number.map(|n| n.strip_suffix('a').unwrap_or(n));
+        let arch = number.and_then(|n| n.parse().ok()).map(Arch);
+        // `sm_90a` and later have the suffix where a kernel needs it; older architectures have no `a`.
+        let known = arch.filter(|a| Arch::ALL.contains(a) && (a.0 >= 90 || !s.ends_with('a')));
         known.ok_or_else(|| UnknownArch(s.to_owned()))
     }
 }
@@ -88,6 +88,8 @@ impl std::str::FromStr for Arch {
 /// let error = "sm_91".parse::<Arch>().unwrap_err();
 /// assert_eq!(error.code(), "unknown_arch");
 /// assert!(error.to_string().starts_with("there is no architecture `sm_91` here; known are sm_75"));
+/// assert_eq!("sm_90a".parse(), Ok(Arch(90)));
+/// assert!("sm_80a".parse::<Arch>().is_err());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UnknownArch(pub String);

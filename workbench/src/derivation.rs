@@ -151,7 +151,7 @@ pub(crate) fn parse_access(text: &str) -> Result<Pattern, Refusal> {
     let Some((op, _)) = text.split_once('@') else {
         return Err(Refusal::usage(
             "access",
-            "an access is written 'OP @ LAYOUT', as in 'ldmatrix.x4 @ (16,2):(64,8)'",
+            "an access is written 'OP @ LAYOUT', as in 'ldmatrix.x4 @ (16,2):(64,8)'; the layout maps a lane to the row-major index of the element at which its access begins",
         )
         .at((0, text.len()), text));
     };

@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     /// Blocks in x, y and z
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple, default_value = "1")]
     grid: [u32; 3],
-    /// Threads of a block in x, y and z; as the kernel requires by default, else 32
+    /// Threads of a block in x, y and z; as the kernel requires by default, else 32, one warp
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = triple)]
     block: Option<[u32; 3]>,
     /// Blocks of a cluster in x, y and z; as the kernel requires by default, else 1

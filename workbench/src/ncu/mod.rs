@@ -206,7 +206,17 @@ impl Counted {
         let rows = self.texts.iter().zip(&self.costs);
         let lines: Vec<String> = rows
             .map(|(text, (wavefronts, ideal))| {
-                format!("{text}: {wavefronts} wavefronts, ideal {ideal}")
+                let noun = if *wavefronts == 1 {
+                    "wavefront"
+                } else {
+                    "wavefronts"
+                };
+                let verdict = if wavefronts == ideal {
+                    "conflict-free"
+                } else {
+                    "bank conflicts"
+                };
+                format!("{text}: {wavefronts} {noun}, ideal {ideal}: {verdict}")
             })
             .collect();
         lines.join("\n")
