@@ -466,10 +466,10 @@ impl Command {
         let sets = self.batch.saturating_mul(kv_heads);
         let kernel = attention(what, how, Arch(80)).map_err(Failure::unproven)?;
         let named = [
-            ("sets", sets),
-            ("group", group),
-            ("queries", self.queries),
-            ("keys", self.keys),
+            common::extent("sets", sets),
+            common::extent("group", group),
+            common::extent("queries", self.queries),
+            common::extent("keys", self.keys),
         ];
         let mut report = Report::new(&kernel, &self.flags, &named)?;
         if self.flags.runs() {

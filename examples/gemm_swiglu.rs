@@ -94,8 +94,8 @@ impl Command {
 
     fn run_in<T: Number>(&self, element: Element) -> Result<Value, Failure> {
         let of = &self.product;
-        let (kernel, launch) = of.kernel(&of.problem(element), swiglu)?;
-        let mut report = Report::of(&kernel, launch, &self.flags)?;
+        let kernel = of.kernel(&of.problem(element), swiglu)?;
+        let mut report = Report::new(&kernel, &self.flags, &[])?;
         if self.flags.runs() {
             let seed = self.flags.seed.wrapping_mul(3);
             let [a, b, c] = [[of.m, of.k], [of.n, of.k], [of.m, of.n]]

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Launches an emitted GEMM with nothing but the CUDA driver and numpy, and checks the result.
+"""Launches an emitted kernel with nothing but the CUDA driver and numpy, and checks the result of a GEMM.
 
     tilewright gemm --m 1000 --n 500 --k 300 --emit kernel.ptx --json > gemm.json
     python3 examples/launch.py kernel.ptx gemm.json
+
+    cargo run --release --example transpose -- --rows 1000 --cols 700 --on none --emit transpose.ptx --json > transpose.json
+    python3 examples/launch.py transpose.ptx transpose.json --give x=x.bin --keep y=y.bin
 
 The PTX file and the launch contract (the value of "launch" in the JSON) are all that a host program needs:
 
@@ -12,11 +15,12 @@ The PTX file and the launch contract (the value of "launch" in the JSON) are all
 
 The launches of "before" come first, then the kernel itself, then those of "after"; each has a kernel of the same file and parameters
 of its own. Numbers are passed as the contract says. Pointers are this program's to fill in, by what their value says: a "matrix" (A, B
-or C), a vector of so many "elements" (the bias), or so many bytes into the "workspace". A parameter of type "tensor_map" is encoded by the
+or C), a vector of so many "elements" (the bias), a "buffer" of a kernel of one's own, or so many bytes into the "workspace". A parameter of type "tensor_map" is encoded by the
 driver (cuTensorMapEncodeTiled) from its value, which has the function's arguments under their names, and says in "tensor_map" where the
 array is. A kernel that declares its cluster in the PTX ("cluster_declared") is launched without the attribute.
 
-All memory is allocated here, filled with random numbers, the workspace with NaN, and C is compared with
+Buffers of a kernel of one's own hold the bytes of the files of --give, or zeros, and are written to those of --keep. Of a GEMM all memory is
+allocated here, filled with random numbers, the workspace with NaN, and C is compared with
 C <- activation(alpha * op(A) @ op(B) + beta * C + bias) in double precision. examples/hosts/compare_pytorch.py launches the same files through
 this program beside torch.matmul, and times both.
 """
@@ -225,6 +229,8 @@ def address(of, addresses):
     """Where that lies which a contract's value names."""
     if "matrix" in of:
         return addresses[of["matrix"]]
+    if "buffer" in of:
+        return addresses[of["buffer"]]
     if "elements" in of:
         return addresses["bias"]
     if "workspace" in of:
@@ -242,7 +248,7 @@ def parameter(cuda, p, addresses):
     scalar = SCALARS[p["type"]]
     if p["type"] == "ptr":
         return scalar(address(value, addresses))
-    return scalar(value) if p["type"] in ("f32", "f64") else scalar(int(value))
+    return scalar(float(value)) if p["type"] in ("f32", "f64") else scalar(int(value))
 
 
 class Problem:
@@ -337,6 +343,38 @@ def contract(path):
     return report, launch
 
 
+def files(given, known):
+    """The files of NAME=FILE by the names of buffers."""
+    named = dict(one.partition("=")[::2] for one in given)
+    unknown = [name for name in named if name not in known or not named[name]]
+    if unknown:
+        sys.exit(f"{', '.join(unknown)}: give NAME=FILE, of the buffers {', '.join(known)}")
+    return named
+
+
+def launch_custom(ptx, launches, memory, options):
+    """Launches a kernel of one's own, with the contents of its buffers from files."""
+    buffers = {b["name"]: b for b in memory["buffers"]}
+    given, kept = files(options.give, buffers), files(options.keep, buffers)
+    arrays = {}
+    for name, buffer in buffers.items():
+        content = read(given[name]) if name in given else bytes(buffer["bytes"] or 0)
+        if len(content) < (buffer["bytes"] or 0):
+            sys.exit(f"{given[name]} has {len(content)} bytes, and {name} takes {buffer['bytes']}")
+        arrays[name] = np.frombuffer(bytearray(content), np.uint8)
+    cuda = Cuda()
+    module = cuda.load(ptx + b"\0")
+    addresses = {name: cuda.upload(arrays[name], buffers[name]["alignment"]) for name in buffers}
+    for one in launches:
+        cuda.launch(cuda.function(module, one), one, [parameter(cuda, p, addresses) for p in one["params"]])
+        print(f"{one['kernel']}: grid {one['grid']}, block {one['block']}")
+    cuda.synchronize()
+    for name, path in kept.items():
+        cuda.download(addresses[name], arrays[name])
+        arrays[name].tofile(path)
+        print(f"{name}: {arrays[name].size} bytes in {path}")
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     arguments.add_argument("ptx", help="the file that `tilewright gemm --emit` wrote")
@@ -347,6 +385,8 @@ def main():
     arguments.add_argument("--trans", choices=["nn", "nt", "tn", "tt"], help=f"{alone}nn")
     arguments.add_argument("--bias", choices=["none", "row", "column"], help=f"{alone}none")
     arguments.add_argument("--activation", choices=ACTIVATIONS, help=f"{alone}none")
+    arguments.add_argument("--give", action="append", default=[], metavar="NAME=FILE", help="the bytes of a buffer of a kernel of one's own")
+    arguments.add_argument("--keep", action="append", default=[], metavar="NAME=FILE", help="where to write such a buffer after the launch")
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
 
@@ -358,6 +398,9 @@ def main():
         print("nothing to launch: the product is empty")
         return
     launches = [*launch.get("before", []), launch, *launch.get("after", [])]
+    if any(isinstance(p["value"], dict) and "buffer" in p["value"] for p in launch["params"]):
+        launch_custom(ptx, launches, launch["memory"], options)
+        return
     problem = Problem(report, launches, options)
 
     rng = np.random.default_rng(options.seed)

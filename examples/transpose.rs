@@ -121,7 +121,8 @@ impl Command {
         let kernel =
             transpose(element, self.rows >= self.cols, Arch(75)).map_err(Failure::unproven)?;
         let (rows, cols) = (self.rows, self.cols);
-        let mut report = Report::new(&kernel, &self.flags, &[("rows", rows), ("cols", cols)])?;
+        let sizes = [common::extent("rows", rows), common::extent("cols", cols)];
+        let mut report = Report::new(&kernel, &self.flags, &sizes)?;
         if self.flags.runs() {
             // On the host x, y and what y should be; once more on the device.
             let count = common::fits(&[rows, cols], 6 * T::TYPE.bytes())?;

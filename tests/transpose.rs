@@ -58,12 +58,19 @@ fn the_launch_contract_is_complete() {
         report["launch"],
         json!({
             "kernel": "transpose_f32", "grid": [16, 11, 1], "block": [256, 1, 1], "cluster": [1, 1, 1], "shared_bytes": 0,
-            "assumptions": [],
+            "cluster_declared": false, "beside_previous": false, "workspace_bytes": 0, "before": [], "after": [], "assumptions": [],
+            "memory": {
+                "buffers": [
+                    {"name": "x", "bytes": 2_800_000, "alignment": 16, "usage": "input"},
+                    {"name": "y", "bytes": 2_800_000, "alignment": 16, "usage": "output"},
+                ],
+                "overlap": "a buffer that is written overlaps no other",
+            },
             "params": [
                 {"name": "rows", "type": "u32", "value": 1000},
                 {"name": "cols", "type": "u32", "value": 700},
-                {"name": "x", "type": "ptr", "value": "x"},
-                {"name": "y", "type": "ptr", "value": "y"},
+                {"name": "x", "type": "ptr", "value": {"buffer": "x", "element": "f32", "elements": 700_000}},
+                {"name": "y", "type": "ptr", "value": {"buffer": "y", "element": "f32", "elements": 700_000}},
             ],
         })
     );
@@ -147,4 +154,21 @@ fn every_output_is_covered_for_both_grids() {
             assert_eq!(kernel.proof.covered, ["y"]);
         }
     }
+}
+
+#[test]
+fn the_launcher_of_the_cudarc_example_is_what_the_command_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("transpose.rs");
+    let path = path.to_str().expect("UTF-8");
+    let flags = format!("--rows 1000 --cols 700 --on none --emit-host cudarc {path}");
+    command(&flags).expect("a report");
+    let written = std::fs::read_to_string(path).expect("written");
+    let kept = include_str!("../examples/hosts/cudarc/src/transpose.rs");
+    assert_eq!(
+        written, kept,
+        "examples/hosts/cudarc/src/transpose.rs is old"
+    );
+    let (_, error) = command("--on none --emit-host java x").expect_err("no such language");
+    assert!(error.contains("cudarc, rust, c or python"), "{error}");
 }

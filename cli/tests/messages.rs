@@ -426,7 +426,11 @@ fn products_are_refused_in_plain_words() {
             "`--banks` goes with `--target opencl`",
         ),
         ("gemm --on none --emit -", 2, "name a file"),
-        ("gemm --on none --emit-host java x", 2, "rust, c or python"),
+        (
+            "gemm --on none --emit-host java x",
+            2,
+            "cudarc, rust, c or python",
+        ),
         ("gemm --on nope", 2, "invalid value 'nope'"),
         ("gemm --on none --seed -1", 2, "give a whole number"),
         ("gemm --on none --seed …", 2, "this number is too large"),

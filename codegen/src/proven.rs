@@ -634,12 +634,12 @@ impl Proven {
         &self,
         size: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<Buffer>, ContractError> {
-        self.check(&size)?;
+        let grid = self.grid(&size)?;
         let bytes = |b: &ir::Buffer| {
             let elements = b.extents.iter().map(|e| match e {
                 Extent::Fixed(n) => *n as u64,
                 Extent::Value(e) | Extent::Padded { whole: e, .. } => self.value(*e, &size),
-                Extent::Blocks(_) => 1,
+                Extent::Blocks(axis) => grid[*axis as usize].into(),
             });
             let elements = elements.fold(1u64, u64::saturating_mul);
             elements.saturating_mul(b.bytes as u64)

@@ -9,16 +9,15 @@ pub(crate) mod rows;
 
 use std::fmt::Display;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
-use tilewright::codegen::Proven;
-use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::prove::AccessProof;
 use tilewright::host::{
-    Arg, On, Outcome, OutcomeError, Ran, RunError, RunOptions, Runnable, run_with,
+    Arg, Contract, Language, On, Outcome, OutcomeError, Ran, RunError, RunOptions, Runnable,
+    Scalar, UnknownLanguage, run_with,
 };
 
 pub(crate) use number::Number;
@@ -48,6 +47,9 @@ pub(crate) struct Flags {
     /// Write the PTX to this file
     #[arg(long, value_name = "FILE.ptx")]
     pub(crate) emit: Option<PathBuf>,
+    /// Write the launch for a host in a language: rust, cudarc, c or python
+    #[arg(long, value_names = ["LANGUAGE", "FILE"], num_args = 2)]
+    pub(crate) emit_host: Option<Vec<String>>,
     /// Print one JSON value
     #[arg(long)]
     pub(crate) json: bool,
@@ -144,6 +146,15 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A size as an argument of a kernel; one that does not fit its type is refused with the range of the parameter.
+#[allow(dead_code)] // Products have their sizes in the plan.
+pub(crate) fn extent(name: &str, size: u64) -> (&str, Scalar) {
+    (
+        name,
+        u32::try_from(size).map_or(Scalar::U64(size), Scalar::U32),
+    )
+}
+
 /// The elements of a buffer of these extents, if `bytes` bytes for each fit into free memory.
 ///
 /// # Errors
@@ -190,40 +201,32 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// The report of a kernel for these sizes, before it runs. Writes the file that the flags ask for.
+    /// The report of a kernel for these sizes and numbers, before it runs. Writes the file that the flags ask for.
     ///
     /// # Errors
     ///
     /// Sizes that the kernel was not proven for, and a file that cannot be written.
     pub(crate) fn new(
-        kernel: &Proven,
+        kernel: &dyn Runnable,
         flags: &Flags,
-        sizes: &[(&str, u64)],
+        scalars: &[(&str, Scalar)],
     ) -> Result<Self, Failure> {
-        Self::of(kernel, launch(kernel, sizes)?, flags)
-    }
-
-    /// The same with the value of a number in the launch contract.
-    #[allow(dead_code)] // Most examples take none.
-    pub(crate) fn with_number(mut self, name: &str, value: f32) -> Self {
-        let params = self.launch.get_mut("params");
-        let params = params.and_then(Value::as_array_mut);
-        for param in params.into_iter().flatten().filter(|p| p["name"] == name) {
-            param["value"] = json!(value);
+        let contract = Contract::new(kernel, scalars.iter().cloned())?;
+        let write = |path: &Path, text: &str| {
+            let written = std::fs::write(path, text);
+            written.map_err(|e| Failure::new("io", format!("{}: {e}", path.display())))
+        };
+        if let Some([language, path]) = flags.emit_host.as_deref() {
+            let language: Language = language.parse().map_err(|e: UnknownLanguage| Failure {
+                usage: true,
+                ..Failure::new("unknown_language", e)
+            })?;
+            write(Path::new(path), &contract.host(language)?)?;
         }
-        self
-    }
-
-    /// The report of a kernel with this launch contract, before it runs. Writes the file that the flags ask for.
-    ///
-    /// # Errors
-    ///
-    /// A file that cannot be written.
-    pub(crate) fn of(kernel: &dyn Runnable, launch: Value, flags: &Flags) -> Result<Self, Failure> {
         if let Some(path) = &flags.emit {
-            let written = std::fs::write(path, kernel.ptx());
-            written.map_err(|e| Failure::new("io", format!("{}: {e}", path.display())))?;
+            write(path, kernel.ptx())?;
         }
+        let launch = contract.to_json();
         Ok(Self {
             accesses: kernel.accesses(),
             launch,
@@ -301,34 +304,6 @@ fn more_than_proven(outcome: &Outcome) -> impl Iterator<Item = String> {
         let (_, most) = a.wavefronts?;
         (most > proven).then(|| format!("`{name}` took {most} wavefronts of {proven} proven"))
     })
-}
-
-/// The launch contract for these sizes; null if there is nothing to launch.
-fn launch(kernel: &Proven, sizes: &[(&str, u64)]) -> Result<Value, Failure> {
-    let size = |name: &str| sizes.iter().find(|(n, _)| *n == name).map(|(_, v)| *v);
-    let grid = kernel.grid(size).map_err(|e| Failure::new(e.code(), e))?;
-    if grid.contains(&0) {
-        return Ok(Value::Null);
-    }
-    let params = Proven::params(kernel).iter().map(|p| {
-        let value = match p.kind {
-            ParamKind::Pointer => json!(p.name),
-            _ => json!(size(&p.name)),
-        };
-        json!({"name": p.name, "type": p.kind.name(), "value": value})
-    });
-    let assumptions = kernel.proof.assumptions.iter();
-    let assumptions = assumptions
-        .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
-    Ok(json!({
-        "kernel": kernel.name(),
-        "grid": grid,
-        "block": kernel.block(),
-        "cluster": [1, 1, 1],
-        "shared_bytes": kernel.shared_bytes(),
-        "params": params.collect::<Vec<_>>(),
-        "assumptions": assumptions.collect::<Vec<_>>(),
-    }))
 }
 
 /// The report for people.

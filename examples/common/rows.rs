@@ -7,9 +7,9 @@ use serde_json::Value;
 use tilewright::Layout;
 use tilewright::codegen::ir::Element;
 use tilewright::codegen::{Arch, Proven};
-use tilewright::host::{Arg, Outcome};
+use tilewright::host::{Arg, Outcome, Scalar};
 
-use super::{Failure, Flags, Number, Report, fits, size};
+use super::{Failure, Flags, Number, Report, extent, fits, size};
 
 /// The most rows of a matrix.
 pub(crate) const MOST_ROWS: i64 = 1 << 30;
@@ -146,12 +146,11 @@ impl RowFlags {
 
     fn run_in<K: RowKernel, T: Number>(&self, element: Element) -> Result<Value, Failure> {
         let kernel = kernel::<K>(element, self.cols, Arch(80)).map_err(Failure::unproven)?;
-        let mut report = Report::new(
-            &kernel,
-            &self.flags,
-            &[("rows", self.rows), ("cols", self.cols)],
-        )?
-        .with_number("eps", EPS);
+        let mut scalars = vec![extent("rows", self.rows), extent("cols", self.cols)];
+        if kernel.params().iter().any(|p| p.name == "eps") {
+            scalars.push(("eps", Scalar::F32(EPS)));
+        }
+        let mut report = Report::new(&kernel, &self.flags, &scalars)?;
         if self.flags.runs() {
             // On the host x and y, once more on the device.
             let count = fits(&[self.rows, self.cols], 4 * T::TYPE.bytes())?;

@@ -1,15 +1,10 @@
-//! What the examples of matrix products share: sizes and types on the command line, the choice of a plan, its launch contract, and which
-//! elements of C are checked.
+//! What the examples of matrix products share: sizes and types on the command line, the choice of a plan, and which elements of C are checked.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{
-    Argument, ArgumentValue, DataType, FusedPlan, Gemm, Launch, Operands, Plan, PlanError, Schedule,
-};
+use tilewright::codegen::gemm::{DataType, FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
-use tilewright::codegen::prove::Assumed;
 use tilewright::host::{GemmKernel, tolerance};
 
 use super::common::{self, Failure, Number};
@@ -74,7 +69,7 @@ impl Product {
         }
     }
 
-    /// The kernel for the problem of the first tile that serves it and has blocks enough, and its launch contract.
+    /// The kernel for the problem of the first tile that serves it and has blocks enough.
     ///
     /// # Errors
     ///
@@ -83,7 +78,7 @@ impl Product {
         &self,
         problem: &Gemm,
         fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
-    ) -> Result<(GemmKernel<'static>, Value), Failure> {
+    ) -> Result<GemmKernel<'static>, Failure> {
         let none = self.tile.as_deref().unwrap_or_default();
         let (tiles, family, plans) = if self.arch == Arch(90) {
             (&HOPPER_TILES[..], "wgmma", WARPGROUP_PLANS)
@@ -116,11 +111,8 @@ impl Product {
             }
         }
         let plan = chosen?;
-        let launch = plan.launch(problem).map_err(refused)?;
         let kernel = GemmKernel::new(&*plan, problem, Schedule::default(), self.arch);
-        let kernel = kernel.map_err(refused)?;
-        let contract = contract(launch.as_ref(), kernel.assumptions());
-        Ok((kernel, contract))
+        kernel.map_err(refused)
     }
 
     /// The products whose sums make element (row, column) of C, in double precision, and the sum of their absolute values.
@@ -194,31 +186,4 @@ fn arch(text: &str) -> Result<Arch, String> {
 
 fn refused(error: PlanError) -> Failure {
     Failure::new(error.code(), error)
-}
-
-/// The launch contract; null if there is nothing to launch.
-fn contract(launch: Option<&Launch>, assumptions: &[Assumed]) -> Value {
-    let Some(launch) = launch else {
-        return Value::Null;
-    };
-    let param = |argument: &Argument| {
-        let value = match argument.value {
-            ArgumentValue::Int(v) => json!(v),
-            ArgumentValue::Float(v) => json!(v),
-            _ => json!(argument.name),
-        };
-        json!({"name": argument.name, "type": argument.kind.name(), "value": value})
-    };
-    let assumptions = assumptions
-        .iter()
-        .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
-    json!({
-        "kernel": launch.kernel,
-        "grid": launch.grid,
-        "block": launch.block,
-        "cluster": launch.cluster,
-        "shared_bytes": launch.shared_bytes,
-        "params": launch.arguments.iter().map(param).collect::<Vec<_>>(),
-        "assumptions": assumptions.collect::<Vec<_>>(),
-    })
 }

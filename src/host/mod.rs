@@ -7,6 +7,8 @@
 
 #[cfg(feature = "gpu")]
 mod bench;
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+mod contract;
 #[cfg(feature = "gpu")]
 mod device;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
@@ -26,6 +28,8 @@ mod trial;
 
 #[cfg(feature = "gpu")]
 pub use bench::{Comparison, compare};
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub use contract::{Contract, ContractBuffer, ContractLaunch, Language, UnknownLanguage};
 #[cfg(feature = "gpu")]
 pub use device::{DeviceError, DeviceRun, launch_on};
 #[cfg(feature = "emulator")]

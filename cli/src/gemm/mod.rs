@@ -4,9 +4,7 @@
 //! arguments ──▶ problem + plan ──▶ proof ──▶ PTX ──▶ GPU | emulator ──▶ compare with float64 ──▶ report
 //! ```
 
-mod buffers;
 mod contract;
-mod host;
 mod opencl;
 pub(crate) mod report;
 pub(crate) mod select;
@@ -25,7 +23,7 @@ use tilewright::codegen::gemm::{
 };
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
-use tilewright::host::{self as runner, Check, Inputs};
+use tilewright::host::{self as runner, Check, Contract, Inputs, Language, UnknownLanguage};
 
 use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};
@@ -108,7 +106,7 @@ pub(crate) struct GemmArgs {
     /// Write the kernel's text to this file
     #[arg(long, value_name = "FILE")]
     emit: Option<PathBuf>,
-    /// Write the launches for a host of your own: rust, c or python, and the file
+    /// Write the launches for a host of your own: rust, cudarc, c or python, and the file
     #[arg(long, num_args = 2, value_names = ["LANGUAGE", "FILE"])]
     emit_host: Option<Vec<String>>,
     /// Where to run: auto takes a GPU if there is one, and for OpenCL C an OpenCL device
@@ -264,7 +262,8 @@ fn gemm(args: &GemmArgs) -> Outcome {
         launch.as_ref(),
         args.on != Device::None,
     )?;
-    emit_files(args, (&problem, data_type), &kernel.ptx, launch.as_ref())?;
+    let contract = contract::of(plan.as_ref(), &kernel, &problem)?;
+    emit_files(args, &kernel.ptx, &contract)?;
 
     let ran = match (&inputs, &gpu) {
         (None, _) => Ran::nowhere(),
@@ -282,6 +281,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
         problem: &problem,
         kernel: &kernel,
         launch: launch.as_ref(),
+        contract: &contract,
         ran: &ran,
         check,
     };
@@ -333,21 +333,20 @@ fn operands(
 }
 
 /// Writes what `--emit` and `--emit-host` ask for: both files or none.
-fn emit_files(
-    args: &GemmArgs,
-    (problem, data_type): (&Gemm, DataType),
-    ptx: &str,
-    launch: Option<&Launch>,
-) -> Result<(), CliError> {
+fn emit_files(args: &GemmArgs, ptx: &str, contract: &Contract) -> Result<(), CliError> {
     let written = match args.emit_host.as_deref() {
         Some([language, path]) => {
-            let language = host::Language::named(language)?;
-            let launch = launch.ok_or_else(|| {
+            let language: Language = language
+                .parse()
+                .map_err(|e: UnknownLanguage| CliError::usage("unknown_language", e.to_string()))?;
+            if contract.launches.is_empty() {
                 let message =
                     "there is nothing to launch for this problem, of which a host could be written";
-                CliError::new("nothing_to_launch", message)
-            })?;
-            let text = language.text(problem, data_type, ptx, launch);
+                return Err(CliError::new("nothing_to_launch", message));
+            }
+            let text = contract
+                .host(language)
+                .map_err(|e| CliError::new(e.code(), e.to_string()))?;
             Some((PathBuf::from(path), text))
         }
         _ => None,
@@ -418,12 +417,14 @@ fn in_opencl(
         _ => Ran::nowhere(),
     };
     let check = checked(args, data_type, problem, inputs.as_ref(), &ran)?;
+    let kernel = opencl::emitted(&kernel);
     let report = Report {
         plan: plan.as_ref(),
         target: report::Target::OpenCl(model),
         problem,
-        kernel: &opencl::emitted(&kernel),
+        kernel: &kernel,
         launch: launch.as_ref(),
+        contract: &contract::of(plan.as_ref(), &kernel, problem)?,
         ran: &ran,
         check,
     };

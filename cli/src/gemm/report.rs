@@ -8,9 +8,9 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
-#[cfg(feature = "opencl")]
-use tilewright::host::Outcome;
 use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
+#[cfg(feature = "opencl")]
+use tilewright::host::{Contract, Outcome};
 
 /// What a run gave, wherever it was.
 pub(super) struct Ran {
@@ -113,6 +113,7 @@ pub(super) struct Report<'a> {
     pub(super) problem: &'a Gemm,
     pub(super) kernel: &'a Emitted,
     pub(super) launch: Option<&'a Launch>,
+    pub(super) contract: &'a Contract,
     pub(super) ran: &'a Ran,
     pub(super) check: Option<Check>,
 }
@@ -192,20 +193,8 @@ impl Report<'_> {
             "main_loop": self.kernel.mix.map(mix_json),
             "findings": self.ran.findings,
             "time_ms": self.ran.time_ms,
-            "launch": self.launch.map(|l| self.contract(l)),
+            "launch": super::contract::to_json(self.contract, self.problem),
         })
-    }
-
-    /// The launch contract, with what the host program has to see to.
-    fn contract(&self, launch: &Launch) -> Value {
-        let mut value = super::contract::launches(self.problem, &self.kernel.ptx, launch);
-        let stated = self.kernel.proof.assumptions.iter();
-        let stated = stated
-            .map(|a| json!({"condition": a.condition, "reason": a.reason, "checked": a.checked}));
-        value["assumptions"] = stated.collect();
-        let buffers = super::buffers::of(self.problem, self.plan.data_type(), launch);
-        value["memory"] = super::buffers::to_json(&buffers);
-        value
     }
 
     pub(super) fn to_text(&self) -> Result<String, PlanError> {
@@ -346,7 +335,7 @@ impl Report<'_> {
             (Some(r), _) => {
                 let _ = write!(
                     text,
-                    ", {} registers, {} bytes of shared memory, {} bytes spilled (ptxas)",
+                    ", {} registers, {} bytes of static shared memory, {} bytes spilled (ptxas)",
                     r.registers,
                     r.shared_bytes,
                     r.spill_store_bytes + r.spill_load_bytes
@@ -408,8 +397,15 @@ fn finite(v: f64) -> Value {
     if v.is_finite() { json!(v) } else { Value::Null }
 }
 
-/// Grid and block of a launch, for people.
+/// Grid, block and dynamic shared memory of a launch, for people.
 fn shape(launch: &Launch) -> String {
     let [x, y, z] = launch.grid;
-    format!("grid {x}x{y}x{z}, {} threads a block", launch.block[0])
+    let shared = match launch.shared_bytes {
+        0 => String::new(),
+        bytes => format!(", {bytes} bytes of dynamic shared memory"),
+    };
+    format!(
+        "grid {x}x{y}x{z}, {} threads a block{shared}",
+        launch.block[0]
+    )
 }

@@ -3,8 +3,8 @@
 use layout_codegen::gemm::{MapArgument, MapSource};
 
 use super::arg::{Arg, Buffer, Role, Scalar};
-use super::contract::{Param, Runnable, Scalars, Step, StepArg};
 use super::error::{ArgError, RunError};
+use super::runnable::{Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 /// What the launches of a run pass data through lies at a multiple of this many bytes.
 pub(crate) const WORKSPACE_ALIGNMENT: u64 = 256;
@@ -175,6 +175,39 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
         workspace_bytes: launches.workspace_bytes,
         promised,
     })
+}
+
+/// Checks the scalar arguments of a kernel, without its buffers: names, types and ranges, and that none is missing.
+pub(in crate::host) fn check_scalars(
+    params: &[Param],
+    given: &[(&str, Scalar)],
+) -> Result<(), ArgError> {
+    for (i, (name, scalar)) in given.iter().enumerate() {
+        let Some(param) = params.iter().find(|param| param.name == *name) else {
+            let known = params.iter().map(|p| format!("`{}` ({})", p.name, p.ty));
+            let (name, known) = ((*name).to_owned(), known.collect());
+            return Err(ArgError::Unknown { name, known });
+        };
+        if given[..i].iter().any(|(other, _)| other == name) {
+            let name = (*name).to_owned();
+            return Err(ArgError::Twice { name });
+        }
+        fits(param, &Arg::Scalar(scalar.clone()))?;
+    }
+    let missing = params.iter().find(|param| {
+        let buffer = matches!(
+            param.ty,
+            ParamType::Pointer(_) | ParamType::Integer(8) | ParamType::Bits(8)
+        );
+        !buffer && given.iter().all(|(name, _)| *name != param.name)
+    });
+    match missing {
+        Some(param) => Err(ArgError::Missing {
+            name: param.name.clone(),
+            expected: param.ty.to_string(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Whether a parameter takes an argument: its type, its range, its alignment.

@@ -5,10 +5,10 @@ use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
 use layout_codegen::registry::plan_named;
 
-use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::element::BufferType;
 use super::error::RunError;
 use super::gemm::ways_to_store;
+use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 /// The elements of A and B, and those of C, by the plan that the kernel comes from; none if there is no such plan.
 fn elements(kernel: &CompiledKernel) -> Option<(BufferType, BufferType)> {

@@ -18,9 +18,9 @@ use layout_codegen::prove::{AccessProof, Assumed};
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
 use super::arg::{Arg, Role, Scalar};
-use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::element::BufferType;
 use super::error::RunError;
+use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 /// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
 /// epilogue has one, `bias`; of a plan with an epilogue of its own
@@ -79,32 +79,6 @@ impl<'k> GemmKernel<'k> {
         let plan = plan.adapt(problem, schedule)?;
         let kernel = plan.emit(problem.operands, arch)?;
         Self::of(plan.as_ref(), Cow::Owned(kernel), problem)
-    }
-
-    /// What the author of an epilogue's function states, which the proof takes as facts: nothing for the listed plans.
-    ///
-    /// ```
-    /// use tilewright::codegen::Arch;
-    /// use tilewright::codegen::gemm::epilogue::Function;
-    /// use tilewright::codegen::gemm::simt::SgemmPlan;
-    /// use tilewright::codegen::gemm::{Gemm, Operands, Schedule};
-    /// use tilewright::codegen::ir::Cmp;
-    /// use tilewright::host::GemmKernel;
-    ///
-    /// let stated = Function::new("stated", |k, _| {
-    ///     let [zero, one] = [0, 1].map(|v| k.constant(v));
-    ///     k.assume(zero, Cmp::Lt, one, "it is so")?;
-    ///     Ok(())
-    /// });
-    /// let plan = SgemmPlan::MAXAS_64.with_epilogue(stated)?;
-    /// let problem = Gemm::packed(70, 50, 30, Operands::ALL[0]);
-    /// let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(80))?;
-    /// let [stated] = kernel.assumptions() else { panic!("one") };
-    /// assert_eq!((stated.reason.as_str(), stated.checked), ("it is so", false));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn assumptions(&self) -> &[Assumed] {
-        &self.kernel.proof.assumptions
     }
 
     /// A kernel that was emitted by a plan, for a problem that the plan is adapted to.
@@ -172,24 +146,35 @@ impl<'k> GemmKernel<'k> {
         let operand: BufferType = data_type.operand().into();
         let result: BufferType = problem.result(data_type).into();
         let alignment = problem.alignment;
-        let least = [alignment.a, alignment.b, alignment.c, 1];
+        // What the problem promises: a plan refuses one that promises less than its kernel needs. Of a bias it promises that elements are aligned.
+        let least = [alignment.a, alignment.b, alignment.c, result.bytes() as u32];
+        let c = if problem.beta == 0.0 {
+            Role::Output
+        } else {
+            Role::InOut
+        };
+        let roles = [Role::Input, Role::Input, c, Role::Input];
         let all = BUFFERS.iter().zip([operand, operand, result, result]);
         let (mut params, mut least_bytes) = (Vec::new(), Vec::new());
-        for (((name, element), least), bytes) in all.zip(least).zip(bytes) {
+        for (((name, element), (least, role)), bytes) in
+            all.zip(least.into_iter().zip(roles)).zip(bytes)
+        {
             let Some(bytes) = bytes else { continue };
-            // What the problem promises: a plan refuses one that promises less than its kernel needs.
-            params.push(Param::pointer(*name, element).aligned_to(least.into()));
+            let param = Param::pointer(*name, element).used_as(role);
+            params.push(param.aligned_to(least.into()));
             least_bytes.push(((*name).to_owned(), bytes));
         }
         // With α = 0 nobody reads A and B, and they can be anything.
         if problem.alpha == 0.0 {
             for param in &mut params[..2] {
                 param.ty = ParamType::Pointer(None);
+                param.alignment = 1;
             }
         }
         let inputs = described.as_ref().map_or(Vec::new(), |l| l.inputs.clone());
         for input in &inputs {
             let param = Param::pointer(input.name.as_str(), input.element.into());
+            let param = param.used_as(Role::Input);
             params.push(param.aligned_to(input.alignment.into()));
         }
         // Numbers and leading dimensions that an epilogue reads, each once: the kernel that adds partial sums may read the same.
@@ -297,6 +282,20 @@ impl Runnable for GemmKernel<'_> {
 
     fn accesses(&self) -> Vec<AccessProof> {
         self.kernel.proof.accesses.clone()
+    }
+
+    /// What the author of an epilogue's function states: nothing for the listed plans.
+    fn assumptions(&self) -> &[Assumed] {
+        &self.kernel.proof.assumptions
+    }
+
+    fn param_names(&self, entry: &str) -> Result<Vec<String>, RunError> {
+        let all = self.launch.iter().flat_map(Launch::sequence);
+        let launch = all.into_iter().find(|l| l.kernel == entry);
+        let names = launch.map(|l| l.arguments.iter().map(|a| a.name.clone()).collect());
+        names.ok_or_else(|| RunError::Text {
+            reason: format!("no launch of the problem has the kernel `{entry}`"),
+        })
     }
 
     fn alternatives(&self) -> Vec<Vec<String>> {

@@ -13,7 +13,6 @@
 pub(super) mod arg;
 pub(super) mod bind;
 mod compiled;
-mod contract;
 mod element;
 mod error;
 mod gemm;
@@ -26,6 +25,7 @@ mod on_opencl;
 mod outcome;
 mod proven;
 mod ptx_kernel;
+mod runnable;
 #[cfg(feature = "emulator")]
 mod stores;
 
@@ -38,7 +38,6 @@ use ptx_emulator::Options;
 use tilewright_gpu::{Gpu, GpuError};
 
 pub use arg::{Arg, Buffer, Role, Scalar};
-pub use contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 pub use element::{BufferElement, BufferType};
 pub use error::{ArgError, RunError};
 pub use gemm::GemmKernel;
@@ -46,6 +45,7 @@ pub use gemm::GemmKernel;
 pub use on_opencl::run_on_opencl;
 pub use outcome::{CountedAccess, Outcome, OutcomeError, Ran};
 pub use ptx_kernel::PtxKernel;
+pub use runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 use self::bind::{Bound, bind};
 use self::outcome::Content;

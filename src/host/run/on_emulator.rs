@@ -12,9 +12,9 @@ use ptx_emulator::{
 
 use super::arg::{Role, Scalar};
 use super::bind::{Addresses, Bound, Here, Value, WORKSPACE_ALIGNMENT};
-use super::contract::Runnable;
 use super::error::RunError;
 use super::outcome::CountedAccess;
+use super::runnable::Runnable;
 use super::stores;
 
 /// What the emulator saw, and the buffers in the order of the parameters.

@@ -4,9 +4,9 @@ use tilewright_gpu::opencl::{ClArg, ClBuffer, ClDevice, ClDeviceError, ClProgram
 
 use super::arg::{Arg, Role, Scalar};
 use super::bind::{Bound, BoundStep, Value, WORKSPACE_ALIGNMENT, bind};
-use super::contract::Runnable;
 use super::error::RunError;
 use super::outcome::{Outcome, Ran};
+use super::runnable::Runnable;
 
 /// Bytes of NaN behind a buffer.
 const GUARD: usize = 256;

@@ -1,12 +1,12 @@
 //! Kernels of one's own, proven, as kernels that can be run: everything a launch needs is in their contract.
 
 use layout_codegen::ir::ParamKind;
-use layout_codegen::prove::AccessProof;
+use layout_codegen::prove::{AccessProof, Assumed};
 use layout_codegen::{Proven, Usage};
 
 use super::arg::Role;
-use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::error::RunError;
+use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 /// Ranges of sizes and alignments of pointers are those that the kernel was proven for. The grid covers the sizes; if it has no
 /// blocks along an axis, nothing is launched.
@@ -105,5 +105,9 @@ impl Runnable for Proven {
 
     fn accesses(&self) -> Vec<AccessProof> {
         Proven::accesses(self)
+    }
+
+    fn assumptions(&self) -> &[Assumed] {
+        &self.proof.assumptions
     }
 }

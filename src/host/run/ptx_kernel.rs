@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use layout_codegen::prove::AccessProof;
 
-use super::contract::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 use super::error::RunError;
+use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
 
 type Grid = Arc<dyn Fn(&Scalars<'_>) -> Result<[u32; 3], RunError> + Send + Sync>;
 
@@ -234,7 +234,7 @@ fn without_comments(ptx: &str) -> String {
 }
 
 /// The parameters of an entry, as its text declares them.
-fn read_params(ptx: &str, entry: &str) -> Result<Vec<Param>, String> {
+pub(super) fn read_params(ptx: &str, entry: &str) -> Result<Vec<Param>, String> {
     let text = without_comments(ptx);
     let mut names = Vec::new();
     for rest in text.split(".entry").skip(1) {

@@ -64,6 +64,8 @@ pub struct Answer {
 /// The model's side.
 #[derive(Clone, Debug)]
 pub struct Counted {
+    tile: Tile,
+    elem: String,
     layout: Swizzled,
     texts: Vec<String>,
     patterns: Vec<Pattern>,
@@ -142,6 +144,8 @@ impl Model<'_> {
         }
         let best = derive_layout(tile, &patterns).ok();
         Ok(Counted {
+            tile,
+            elem: self.elem.to_owned(),
             layout,
             texts: self
                 .accesses
@@ -200,12 +204,12 @@ impl Counted {
             .collect()
     }
 
-    /// One line an access, for people.
+    /// One line an access, for people, with the elements at which some lanes begin; and the question to `derive` if one has bank conflicts.
     #[must_use]
     pub fn text(&self) -> String {
-        let rows = self.texts.iter().zip(&self.costs);
-        let lines: Vec<String> = rows
-            .map(|(text, (wavefronts, ideal))| {
+        let rows = self.texts.iter().zip(&self.patterns).zip(&self.costs);
+        let mut lines: Vec<String> = rows
+            .map(|((text, pattern), (wavefronts, ideal))| {
                 let noun = if *wavefronts == 1 {
                     "wavefront"
                 } else {
@@ -216,10 +220,41 @@ impl Counted {
                 } else {
                     "bank conflicts"
                 };
-                format!("{text}: {wavefronts} {noun}, ideal {ideal}: {verdict}")
+                let lanes = self.lanes(pattern);
+                format!("{text}: {wavefronts} {noun}, ideal {ideal}: {verdict}\n  {lanes}")
             })
             .collect();
+        if self
+            .costs
+            .iter()
+            .any(|(wavefronts, ideal)| wavefronts > ideal)
+        {
+            let Tile { rows, cols, .. } = self.tile;
+            let accesses = self.texts.iter().map(|text| format!(" --access '{text}'"));
+            let accesses: String = accesses.collect();
+            lines.push(format!(
+                "a better layout: tilewright derive --tile {rows}x{cols} --elem {}{accesses}",
+                self.elem
+            ));
+        }
         lines.join("\n")
+    }
+
+    /// Where the first two lanes and the last begin, as rows and columns of the tile.
+    fn lanes(&self, pattern: &Pattern) -> String {
+        let active = pattern
+            .elements
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| **e >= 0);
+        let active: Vec<(usize, &i64)> = active.collect();
+        let some = active.iter().take(2).chain(active.iter().skip(2).last());
+        let some = some.map(|(lane, element)| {
+            let (row, col) = (*element / self.tile.cols, *element % self.tile.cols);
+            format!("lane {lane} at ({row},{col})")
+        });
+        let some: Vec<String> = some.collect();
+        format!("in elements of {}: {}", self.elem, some.join(", "))
     }
 
     /// The access of a line's operation that takes as many wavefronts as the line counts.

@@ -257,20 +257,26 @@ fn in_order<'a>(
             list(parameters)
         )));
     }
-    let mut ordered = Vec::new();
-    for (slot, parameter) in slots.into_iter().zip(parameters) {
-        let Parameter {
-            name,
-            takes,
-            example,
-        } = parameter;
-        ordered.push(slot.ok_or_else(|| {
-            wrong(format!(
-                "the parameter `{name}` ({takes}) has no argument: add --arg {name}={example}"
-            ))
-        })?);
-    }
-    Ok(ordered)
+    let missing = slots
+        .iter()
+        .zip(parameters)
+        .filter(|(slot, _)| slot.is_none());
+    let missing: Vec<&Parameter> = missing.map(|(_, parameter)| parameter).collect();
+    let Some(first) = missing.first() else {
+        return Ok(slots.into_iter().flatten().collect());
+    };
+    let options = missing
+        .iter()
+        .map(|p| format!("--arg {}={}", p.name, p.example));
+    let (name, takes) = (&first.name, &first.takes);
+    let more = match missing.len() - 1 {
+        0 => String::new(),
+        n => format!(", nor have {n} more"),
+    };
+    Err(wrong(format!(
+        "the parameter `{name}` ({takes}) has no argument{more}: add {}",
+        options.collect::<Vec<_>>().join(" ")
+    )))
 }
 
 fn list(parameters: &[Parameter]) -> String {
@@ -425,7 +431,7 @@ mod tests {
             (
                 vec![],
                 vec![],
-                "the parameter `x` (u64) has no argument: add --arg x=buf:f32:1024",
+                "the parameter `x` (u64) has no argument, nor have 1 more: add --arg x=buf:f32:1024 --arg n=u32:0",
             ),
             (
                 vec!["buf:f32:8"],

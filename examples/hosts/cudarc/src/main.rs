@@ -1,12 +1,16 @@
-//! Launches an emitted kernel with cudarc and checks its result.
+//! Launches emitted kernels with cudarc and checks their results: a GEMM, and a kernel of one's own.
 //!
 //! ```text
 //! tilewright gemm --dtype f16 --arch sm_80 --m 384 --n 256 --k 192 --on none --emit kernel.ptx --emit-host rust examples/hosts/cudarc/src/kernel.rs
-//! cargo run --release -p host-cudarc -- kernel.ptx
+//! cargo run --release --example transpose -- --rows 1000 --cols 700 --on none --emit transpose.ptx --emit-host cudarc examples/hosts/cudarc/src/transpose.rs
+//! cargo run --release -p host-cudarc -- kernel.ptx transpose.ptx
 //! ```
 //!
-//! `kernel.rs` is the contract as `--emit-host` writes it, for one problem; the PTX file is read when the program runs. cudarc passes an argument
-//! by what it points to, so that the values of a launch are pushed one by one in the order of the kernel's parameters.
+//! `kernel.rs` and `transpose.rs` are the contracts as `--emit-host` writes them, each for one problem; the PTX files are read when the program runs. In Rust without
+//! dependencies the launches are values, and cudarc passes an argument by what it points to, so that they are pushed one by one in the order of the kernel's
+//! parameters. The text for cudarc does that itself, with buffers of the right types.
+
+use std::sync::Arc;
 
 use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;
 use cudarc::driver::{CudaContext, DevicePtr, DevicePtrMut, LaunchConfig, PushKernelArg};
@@ -17,14 +21,42 @@ use half::f16;
 #[rustfmt::skip]
 mod kernel;
 
+#[allow(dead_code, unreachable_pub, clippy::pedantic, clippy::manual_is_multiple_of, reason = "what --emit-host writes is a module of any crate")]
+#[rustfmt::skip]
+mod transpose;
+
 /// The problem that the contract is of.
 const M: usize = 384;
 const N: usize = 256;
 const K: usize = 192;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("which PTX file?")?;
+    let [path, second] = [1, 2].map(|i| std::env::args().nth(i));
     let context = CudaContext::new(0)?;
+    product(&context, path.ok_or("which PTX file?")?)?;
+    second.map_or(Ok(()), |path| transposed(&context, path))
+}
+
+/// y ← xᵀ.
+fn transposed(context: &Arc<CudaContext>, path: String) -> Result<(), Box<dyn std::error::Error>> {
+    let [rows, cols] = transpose::SIZES.map(|size| size as usize);
+    let stream = context.default_stream();
+    let module = context.load_module(Ptx::from_file(path))?;
+    let numbers: Vec<f32> = (0..rows * cols).map(|i| i as f32).collect();
+    let x = stream.clone_htod(&numbers)?;
+    let mut y = stream.alloc_zeros::<f32>(rows * cols)?;
+    let buffers = transpose::Buffers { x: &x, y: &mut y };
+    transpose::launch(&module, &stream, buffers)?;
+    let y = stream.clone_dtoh(&y)?;
+    let right = |i: usize| y[i].to_bits() == numbers[i % rows * cols + i / rows].to_bits();
+    if !(0..rows * cols).all(right) {
+        return Err("FAIL cudarc: y is not the transpose of x".into());
+    }
+    println!("ok   cudarc: y is the transpose of x, {rows}x{cols}");
+    Ok(())
+}
+
+fn product(context: &Arc<CudaContext>, path: String) -> Result<(), Box<dyn std::error::Error>> {
     let stream = context.default_stream();
     let module = context.load_module(Ptx::from_file(path))?;
     let (a, b) = (matrix(M * K, 1), matrix(K * N, 2));

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
-use layout_codegen::prove::AccessProof;
+use layout_codegen::prove::{AccessProof, Assumed};
 
 use super::arg::{Arg, Role, Scalar};
 use super::element::BufferType;
@@ -334,6 +334,22 @@ pub trait Runnable {
     /// counts to.
     fn accesses(&self) -> Vec<AccessProof> {
         Vec::new()
+    }
+
+    /// What its author states and the proof takes as facts.
+    fn assumptions(&self) -> &[Assumed] {
+        &[]
+    }
+
+    /// The names of an entry's parameters, in order: those of the text.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::Text`] if the text has no such entry, or a parameter of it cannot be read.
+    fn param_names(&self, entry: &str) -> Result<Vec<String>, RunError> {
+        let params = super::ptx_kernel::read_params(self.ptx(), entry);
+        let params = params.map_err(|reason| RunError::Text { reason })?;
+        Ok(params.into_iter().map(|p| p.name).collect())
     }
 
     /// Ways to do the same, of which a launch takes one: the names of the accesses of each. What is proven of the others is held to nothing in that

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use tilewright::codegen::ir::ParamKind;
-
-use super::{Contract, Source, Step, constants, list, source};
+use super::{Contract, ContractLaunch, Language, Source, constants, list, number, source};
+use crate::host::run::{Role, Scalar, StepArg};
 
 /// What every file declares, but for the buffers.
 const TYPES: &str = "
@@ -17,7 +16,7 @@ pub enum Arg {
     S32(i32),
     F32(f32),
     F64(f64),
-MAP}
+MORE}
 
 /// One launch: `args` in the order of the kernel's parameters. A cluster that the PTX declares (`cluster_declared`) needs no launch attribute. A kernel
 /// that waits for the one before it (`beside_previous`) may be launched with programmatic stream serialization.
@@ -49,6 +48,7 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// Device addresses.
+CASE
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
 ";
@@ -96,96 +96,123 @@ pub struct TensorMap {
 }
 ";
 
-impl Contract<'_> {
-    pub(super) fn rust(&self) -> String {
-        let mut out = String::new();
-        for line in &self.about {
-            let _ = writeln!(out, "//! {line}");
-        }
-        let (variant, map_type) = if self.has_maps() {
-            ("    TensorMap(TensorMap),\n", MAP_TYPE)
-        } else {
-            ("", "")
-        };
-        out.push_str(map_type);
-        out.push_str(&TYPES.replace("MAP", variant));
-        let mut list = String::new();
-        for b in &self.buffers {
-            let _ = writeln!(out, "    pub {}: u64,", b.name);
-            let _ = writeln!(
-                list,
-                "            ({:?}, self.{}, {}, {}, {}),",
-                b.name, b.name, b.bytes, b.alignment, b.written
-            );
-        }
-        let check = CHECK.replace("COUNT", &self.buffers.len().to_string());
-        let check = check.replace("LIST", &list);
-        let _ = writeln!(
-            out,
-            "}}\n{check}\n/// m, n and k.\npub const SIZES: [u64; 3] = [{}];\n\n/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\npub fn launches(buffers: &Buffers) -> Result<[Launch; {}], Refused> {{\n    buffers.check()?;\n    Ok([",
-            super::list(&self.sizes),
-            self.workspace_bytes,
-            self.steps.len()
-        );
-        for step in &self.steps {
-            one(&mut out, step);
-        }
-        out.push_str("    ])\n}\n");
-        out
+/// The module of a contract.
+pub(super) fn text(contract: &Contract) -> String {
+    let mut out = String::new();
+    for line in contract.head() {
+        let _ = writeln!(out, "//! {line}");
     }
+    let (mut more, mut map_type) = (String::new(), "");
+    let mut all = contract.launches.iter().flat_map(|l| &l.step.args);
+    if all.any(|arg| matches!(arg, StepArg::Value(Scalar::I64(_)))) {
+        more.push_str("    S64(i64),\n");
+    }
+    if contract.has_maps() {
+        more.push_str("    TensorMap(TensorMap),\n");
+        map_type = MAP_TYPE;
+    }
+    out.push_str(map_type);
+    let mut names = contract
+        .buffers
+        .iter()
+        .map(|b| Language::Rust.identifier(contract, &b.name));
+    let capitals = names.any(|name| name.contains(|c: char| c.is_ascii_uppercase()));
+    let case = if capitals {
+        "#[allow(non_snake_case)]\n"
+    } else {
+        ""
+    };
+    out.push_str(&TYPES.replace("MORE", &more).replace("CASE\n", case));
+    let mut checked = String::new();
+    for b in &contract.buffers {
+        let name = Language::Rust.identifier(contract, &b.name);
+        let _ = writeln!(out, "    pub {name}: u64,");
+        let _ = writeln!(
+            checked,
+            "            ({:?}, self.{name}, {}, {}, {}),",
+            name,
+            b.bytes.unwrap_or(0),
+            b.alignment,
+            b.role != Role::Input
+        );
+    }
+    let check = CHECK.replace("COUNT", &contract.buffers.len().to_string());
+    let check = check.replace("LIST", &checked);
+    let (names, sizes) = super::sizes(contract);
+    let _ = writeln!(
+        out,
+        "}}\n{check}\n/// {names}.\npub const SIZES: [u64; {}] = [{}];\n\n/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\npub fn launches(buffers: &Buffers) -> Result<[Launch; {}], Refused> {{\n    buffers.check()?;\n    Ok([",
+        sizes.len(),
+        list(&sizes),
+        contract.workspace_bytes,
+        contract.launches.len()
+    );
+    for launch in &contract.launches {
+        one(&mut out, contract, launch);
+    }
+    out.push_str("    ])\n}\n");
+    out
 }
 
-fn one(out: &mut String, step: &Step<'_>) {
-    let launch = step.launch;
+fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
+    let step = &launch.step;
     let _ = writeln!(
         out,
         "        Launch {{\n            kernel: {:?},\n            grid: [{}],\n            block: [{}],\n            cluster: [{}],\n            cluster_declared: {},\n            beside_previous: {},\n            shared_bytes: {},\n            args: vec![",
-        launch.kernel,
-        list(&launch.grid),
-        list(&launch.block),
-        list(&launch.cluster),
-        step.cluster_declared,
-        step.beside_previous,
-        launch.shared_bytes
+        step.entry,
+        list(&step.grid),
+        list(&step.block),
+        list(&step.cluster),
+        launch.cluster_declared,
+        launch.beside_previous,
+        step.shared_bytes
     );
-    for argument in &launch.arguments {
-        let value = match source(argument) {
-            Source::Buffer(name, offset) => at(name, offset),
-            Source::Number(number) => number,
-            Source::Map(name, offset, encoding) => {
+    for (arg, name) in step.args.iter().zip(&launch.names) {
+        let (kind, value) = match source(arg) {
+            Source::Buffer(buffer, offset) => ("Ptr", at(contract, buffer, offset)),
+            Source::Number(scalar) => literal(scalar),
+            Source::Map(buffer, offset, encoding) => {
                 let [data_type, interleave, swizzle, l2_promotion, oob_fill] = constants(&encoding);
-                format!(
+                let map = format!(
                     "TensorMap {{ data_type: {data_type}, address: {}, sizes: &[{}], strides_bytes: &[{}], box_sizes: &[{}], element_strides: &[{}], interleave: {interleave}, swizzle: {swizzle}, l2_promotion: {l2_promotion}, oob_fill: {oob_fill} }}",
-                    at(name, offset),
+                    at(contract, buffer, offset),
                     list(&encoding.sizes),
                     list(&encoding.strides_bytes),
                     list(&encoding.box_sizes),
                     list(&encoding.element_strides)
-                )
+                );
+                ("TensorMap", map)
             }
         };
-        let kind = match argument.kind {
-            ParamKind::Pointer => "Ptr",
-            ParamKind::U32 => "U32",
-            ParamKind::U64 => "U64",
-            ParamKind::S32 => "S32",
-            ParamKind::F32 => "F32",
-            ParamKind::F64 => "F64",
-            ParamKind::TensorMap => "TensorMap",
-        };
-        let _ = writeln!(
-            out,
-            "                Arg::{kind}({value}), // {}",
-            argument.name
-        );
+        let _ = writeln!(out, "                Arg::{kind}({value}), // {name}");
     }
     out.push_str("            ],\n        },\n");
 }
 
+/// The variant of a number and its literal.
+fn literal(scalar: &Scalar) -> (&'static str, String) {
+    let text = number(scalar);
+    let float = |ty: &str| match text.as_str() {
+        "inf" => format!("{ty}::INFINITY"),
+        "-inf" => format!("{ty}::NEG_INFINITY"),
+        "NaN" => format!("{ty}::NAN"),
+        _ => text.clone(),
+    };
+    match scalar {
+        Scalar::F32(_) => ("F32", float("f32")),
+        Scalar::F64(_) => ("F64", float("f64")),
+        Scalar::I32(_) => ("S32", text),
+        Scalar::I64(_) => ("S64", text),
+        Scalar::U64(_) => ("U64", text),
+        Scalar::U32(_) | Scalar::Bytes(_) => ("U32", text),
+    }
+}
+
 /// An address in a buffer.
-fn at(buffer: &str, offset: u64) -> String {
+fn at(contract: &Contract, buffer: &str, offset: u64) -> String {
+    let name = Language::Rust.identifier(contract, buffer);
     match offset {
-        0 => format!("buffers.{buffer}"),
-        _ => format!("buffers.{buffer} + {offset}"),
+        0 => format!("buffers.{name}"),
+        _ => format!("buffers.{name} + {offset}"),
     }
 }

@@ -1,0 +1,104 @@
+//! The languages of a host's source text, and how names are written in each.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Contract;
+
+/// A language that a launch contract is written in.
+///
+/// ```text
+/// Rust      launches(&Buffers { a, b, c })? -> [Launch; 1]       Launch { kernel, grid, …, args: vec![Arg::Ptr(a), …] }
+/// Cudarc    launch(&module, &stream, Buffers { a, b, c })?       a: &CudaSlice<f32>, c: &mut CudaSlice<f32>
+/// C         tilewright_launches(&buffers, launch, context)       calls `launch` with what cuLaunchKernel takes
+/// Python    launches(a, b, c)                                    a list of Launch, args as ctypes values
+/// ```
+///
+/// Each checks the addresses first: alignments, and that what is written overlaps nothing else. Rust returns an error, C a status, Python raises one. Cudarc's
+/// buffers have types and lengths too, so that a wrong order of arguments does not compile. A text with tensor maps has one more type, or in C one more function: a host that does not encode them does not compile, or stops at the first one.
+///
+/// ```
+/// use tilewright::host::Language;
+///
+/// assert_eq!("python".parse(), Ok(Language::Python));
+/// let error = "java".parse::<Language>().unwrap_err();
+/// assert_eq!(error.to_string(), "a host is written in cudarc, rust, c or python, not in `java`");
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Language {
+    /// Rust without dependencies.
+    Rust,
+    /// Rust that launches by the crate cudarc.
+    Cudarc,
+    /// A header of C99 and C++.
+    C,
+    /// Python with `ctypes`.
+    Python,
+}
+
+/// No language of hosts has this name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UnknownLanguage(pub String);
+
+impl fmt::Display for UnknownLanguage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = &self.0;
+        write!(
+            f,
+            "a host is written in cudarc, rust, c or python, not in `{name}`"
+        )
+    }
+}
+
+impl std::error::Error for UnknownLanguage {}
+
+impl FromStr for Language {
+    type Err = UnknownLanguage;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLanguage> {
+        match name {
+            "rust" => Ok(Self::Rust),
+            "cudarc" => Ok(Self::Cudarc),
+            "c" => Ok(Self::C),
+            "python" => Ok(Self::Python),
+            _ => Err(UnknownLanguage(name.to_owned())),
+        }
+    }
+}
+
+/// Words that name nothing else, and what the Python text itself uses.
+const RUST: &str = "abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if impl in let loop macro match \
+    mod move mut override priv pub ref return self static struct super trait true try type typeof unsafe unsized use virtual where while yield";
+const C: &str = "alignas alignof and asm auto bitand bitor bool break case catch char class compl const constexpr continue decltype default delete do double else \
+    enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not nullptr operator or private protected public \
+    register restrict return short signed sizeof static struct switch template this throw true try typedef typeid typename typeof union unsigned using virtual \
+    void volatile while xor";
+const PYTHON: &str = "and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or \
+    pass raise return try while with yield ctypes launches float";
+
+impl Language {
+    /// A name as an identifier: in lower case where that keeps all names apart, and with an underscore behind a reserved word.
+    pub(super) fn identifier(self, contract: &Contract, name: &str) -> String {
+        let lower = |text: &str| text.to_ascii_lowercase();
+        let same = contract
+            .buffers
+            .iter()
+            .filter(|b| lower(&b.name) == lower(name));
+        let name = if same.count() <= 1 {
+            lower(name)
+        } else {
+            name.to_owned()
+        };
+        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        let mut name: String = name.chars().map(letter).collect();
+        let reserved = match self {
+            Self::Rust | Self::Cudarc => RUST,
+            Self::C => C,
+            Self::Python => PYTHON,
+        };
+        if reserved.split_whitespace().any(|word| word == name) {
+            name.push('_');
+        }
+        name
+    }
+}
