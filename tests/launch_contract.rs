@@ -184,10 +184,8 @@ fn identifiers(text: &str, open: &str) -> Vec<String> {
         .expect("fields")
         .0;
     let line = |line: &str| {
-        line.trim()
-            .trim_start_matches("pub ")
-            .trim_end_matches([',', ';'])
-            .to_owned()
+        let member = line.trim().trim_start_matches("pub ");
+        member.split([',', ';']).next().unwrap_or(member).to_owned()
     };
     inside
         .lines()

@@ -195,7 +195,7 @@ impl fmt::Display for ContractError {
 impl std::error::Error for ContractError {}
 
 /// Blocks that a grid can have along x, y, z (CUDA C++ Programming Guide, technical specifications).
-const GRID: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+pub(crate) const GRID: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
 
 impl Kernel {
     /// Proves the kernel and prints it for an architecture.
@@ -589,6 +589,9 @@ impl Proven {
     pub fn grid(&self, size: impl Fn(&str) -> Option<u64>) -> Result<[u32; 3], ContractError> {
         self.check(&size)?;
         let mut grid = [1u32; 3];
+        for &(axis, count) in &self.entry.whole_axes {
+            grid[axis as usize] = u32::try_from(count).unwrap_or(u32::MAX);
+        }
         for t in &self.entry.tile_axes {
             let extent = self.value(t.extent, &size);
             let axis = t.axis as usize;

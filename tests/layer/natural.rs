@@ -2,7 +2,9 @@
 #![allow(clippy::float_cmp)] // sums of small whole numbers are exact
 
 use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
+use tilewright::Layout;
 use tilewright::codegen::Proven;
+use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
 use tilewright::codegen::view::{Combine, Fragment, Partition, View};
@@ -657,4 +659,89 @@ fn by_parity(barrier: bool) -> Result<Kernel> {
     })?;
     k.store_fragment(&y, &sums)?;
     Ok(k)
+}
+
+/// y = a x + y by a grid of one size: its blocks share the tiles.
+fn strided(blocks: u32, step: i64, of: impl Fn(&mut Kernel, Expr, Expr) -> Expr) -> Result<Kernel> {
+    let mut k = Kernel::new("saxpy", 64);
+    let (n, a): (Expr, F32) = (k.size("n", 1 << 30), k.argument("a"));
+    let (x, y) = (
+        k.input("x", Element::F32, &[n]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let (block, thread, share) = (
+        k.blocks(Axis::X, blocks)?,
+        k.thread(),
+        Layout::parse("(64,2):(1,64)")?,
+    );
+    let tiles = k.tiles_in(n, 128)?;
+    k.for_loop("i", 0, step, tiles, |k, i| {
+        let tile = of(k, i, block);
+        let [x, y] = [&x, &y].map(|v| {
+            v.tile(k, &[128], &[tile])
+                .and_then(|v| v.partition(k, &share, thread))
+        });
+        let (x, y) = (x?, y?);
+        let (new, old) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
+        let sum = new.zip(k, &old, |k, x, y| x.fma(k, a, y))?;
+        k.store_fragment(&y, &sum)
+    })?;
+    Ok(k)
+}
+
+#[test]
+fn grid_stride() -> Result {
+    let add = |k: &mut Kernel, i, block| k.add(i, block);
+    for blocks in [1, 3, 8] {
+        let kernel = strided(blocks, blocks.into(), add)?.build(ARCH)?;
+        for n in [0_usize, 1, 127, 128, 129, 500, 3 * 128, 5000] {
+            let (x, y) = (numbers(n), numbers(n + 1));
+            let outcome = ran(
+                &kernel,
+                vec![
+                    ("n", Arg::from(n as u32)),
+                    ("a", Arg::from(2.0_f32)),
+                    ("x", Arg::input(&x)),
+                    ("y", Arg::in_out(&y[..n])),
+                ],
+            )?;
+            let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| x.mul_add(2.0, *y)).collect();
+            assert_eq!(
+                outcome.get::<f32>("y")?,
+                expected,
+                "{blocks} blocks, n = {n}"
+            );
+        }
+    }
+    // Tiles that two blocks have, or none.
+    for (blocks, step) in [(4, 3), (3, 4), (8, 1), (8, 16)] {
+        assert!(
+            strided(blocks, step, add)?.build(ARCH).is_err(),
+            "{blocks} blocks by {step}"
+        );
+    }
+    let own = |_: &mut Kernel, i, _| i;
+    assert!(strided(4, 4, own)?.build(ARCH).is_err());
+    assert!(strided(4, 1, own)?.build(ARCH).is_err());
+    assert!(strided(1, 2, own)?.build(ARCH).is_err());
+    let ahead = |k: &mut Kernel, i, block| k.linear(&[(1, i), (1, block)], 1);
+    assert!(strided(4, 4, ahead)?.build(ARCH).is_err());
+    let twice = |k: &mut Kernel, i, block| k.linear(&[(1, i), (2, block)], 0);
+    assert!(strided(4, 4, twice)?.build(ARCH).is_err());
+    assert!(strided(4, 8, twice)?.build(ARCH).is_err());
+    // An axis counts one thing.
+    let mut k = Kernel::new("k", 32);
+    let n = k.size("n", 100);
+    k.blocks(Axis::X, 4)?;
+    assert_eq!(k.blocks(Axis::X, 4).is_ok(), k.blocks(Axis::X, 5).is_err());
+    assert!(k.tiles(Axis::X, n, 32).is_err());
+    k.tiles(Axis::Y, n, 32)?;
+    assert!(k.blocks(Axis::Y, 4).is_err());
+    k.block_index(Axis::Z, 3);
+    assert!(k.blocks(Axis::Z, 4).is_err());
+    k.blocks(Axis::Z, 3)?;
+    let mut none = Kernel::new("none", 32);
+    none.blocks(Axis::Y, 0)?;
+    assert!(none.build(ARCH).is_err());
+    Ok(())
 }

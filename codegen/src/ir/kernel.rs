@@ -182,6 +182,9 @@ impl Sink for Placer<'_> {
     }
 }
 
+/// The variables of the block's index along x, y, z.
+const CTAID: [&str; 3] = ["ctaid.x", "ctaid.y", "ctaid.z"];
+
 impl Kernel {
     /// An empty kernel for blocks of `threads` threads along x.
     ///
@@ -411,7 +414,7 @@ impl Kernel {
     #[track_caller]
     pub fn block_index(&mut self, axis: Axis, count: u64) -> Expr {
         self.at_line();
-        let name = ["ctaid.x", "ctaid.y", "ctaid.z"][axis as usize];
+        let name = CTAID[axis as usize];
         let limit = &mut self.grid_limit[axis as usize];
         if !self.variables.contains_key(name) {
             *limit = count;
@@ -556,7 +559,33 @@ impl Kernel {
         if let Some(old) = self.tile_axes.iter().find(|t| t.axis == axis) {
             return *old == new;
         }
+        if self.whole_axes.iter().any(|(whole, _)| *whole == axis) {
+            return false;
+        }
         self.tile_axes.push(new);
+        true
+    }
+
+    /// Notes that an axis of the grid has so many blocks in every launch; false if it counts something else already.
+    pub(crate) fn whole_axis(&mut self, axis: Axis, count: u32) -> bool {
+        let most = crate::proven::GRID[axis as usize];
+        if count == 0 || u64::from(count) > most {
+            self.mistake(format!(
+                "{count} blocks along {}: a grid has 1 to {most}",
+                ['x', 'y', 'z'][axis as usize]
+            ));
+        }
+        let new = (axis, u64::from(count));
+        if let Some(old) = self.whole_axes.iter().find(|(known, _)| *known == axis) {
+            return *old == new;
+        }
+        // A block index that is in use has the range that it was given.
+        let in_use = self.variables.contains_key(CTAID[axis as usize]);
+        let tiled = self.tile_axes.iter().any(|t| t.axis == axis);
+        if tiled || in_use && self.grid_limit[axis as usize] != new.1 {
+            return false;
+        }
+        self.whole_axes.push(new);
         true
     }
 

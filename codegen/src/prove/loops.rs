@@ -171,7 +171,9 @@ impl Machine<'_> {
             let covers = self.source(limit);
             let covers = self.read(&covers, Ty::U32);
             let tile = l.step;
-            let counted = self.tiles_counted(&covers).filter(|_| tile == 1);
+            // A turn has as many tiles of what is counted.
+            let counted = self.tiles_counted(&covers);
+            let counted = counted.and_then(|(of, each)| Some((of, each.checked_mul(tile)?)));
             let walks = [(covers, tile)].into_iter().chain(counted);
             self.walks
                 .extend(walks.map(|(covers, tile)| Walk { turn, covers, tile }));

@@ -391,6 +391,43 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// The block's index along an axis of which every launch has exactly `count` blocks, whatever the sizes are: they share the tiles among them in a loop.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// // y = x by 264 blocks, each with every 264th tile.
+    /// let mut k = Kernel::new("copy", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (block, thread, shares) = (k.blocks(Axis::X, 264)?, k.thread(), Layout::parse("(128,4):(1,128)")?);
+    /// let tiles = k.tiles_in(n, 512)?;
+    /// k.for_loop("i", 0, 264, tiles, |k, i| {
+    ///     let tile = k.add(i, block);
+    ///     let x = x.tile(k, &[512], &[tile])?.partition(k, &shares, thread)?;
+    ///     let y = y.tile(k, &[512], &[tile])?.partition(k, &shares, thread)?;
+    ///     k.copy(&x, &y)
+    /// })?;
+    /// let copy = k.build(Arch(80))?;
+    /// assert_eq!(copy.grid(|_| Some(1000))?, [264, 1, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::GridAxis`] if the axis counts something else. No block, or more than a grid has room for, is a mistake that [`Kernel::build`] reports.
+    #[track_caller]
+    pub fn blocks(&mut self, axis: Axis, count: u32) -> Result<Expr, ViewError> {
+        self.at_line();
+        if !self.whole_axis(axis, count) {
+            let axis = ['x', 'y', 'z'][axis as usize];
+            return Err(ViewError::GridAxis { axis });
+        }
+        Ok(self.block_index(axis, count.into()))
+    }
+
     /// How many tiles of `tile` elements cover `extent`.
     ///
     /// ```

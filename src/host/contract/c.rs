@@ -63,7 +63,9 @@ pub(super) fn text(contract: &Contract) -> String {
         let _ = writeln!(out, "// {line}");
     }
     let fields = contract.buffers.iter().fold(String::new(), |text, b| {
-        text + "    uint64_t " + &Language::C.identifier(contract, &b.name) + ";\n"
+        let name = Language::C.identifier(contract, &b.name);
+        let element = b.element.map_or(String::new(), |e| format!(" // {e}"));
+        text + &format!("    uint64_t {name};{element}\n")
     });
     // A structure of C has a member.
     let fields = if fields.is_empty() {
