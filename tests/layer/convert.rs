@@ -9,7 +9,7 @@ use super::{ARCH, Result, layout};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::value::F32;
-use tilewright::codegen::view::View;
+use tilewright::codegen::view::{Packed, View};
 use tilewright::host::{Arg, BufferElement, Outcome};
 
 const ELEMENTS: [Element; 7] = [
@@ -192,6 +192,65 @@ fn fragments_become_every_type() -> Result {
             }
         }
     }
+    Ok(())
+}
+
+/// y of rows of 16 words of eight values of 4 bits, in a type; four words a thread.
+fn unpacked(from: Packed, to: Element) -> Result<Kernel> {
+    let mut k = Kernel::new("unpacked", 32);
+    let (rows, words, cols) = (k.size("rows", 1 << 20), k.constant(16), k.constant(128));
+    let (x, y) = (
+        k.input("x", Element::S32, &[rows, words]),
+        k.output("y", to, &[rows, cols]),
+    );
+    let (i, zero) = (k.tiles(Axis::X, rows, 8)?, k.constant(0));
+    let x = fours(&mut k, &x, &[8, 16], &[i, zero], "((4,8),4):((32,1),8)")?;
+    let tv = "((4,8),(8,4)):((256,1),(8,64))";
+    let y = fours(&mut k, &y, &[8, 128], &[i, zero], tv)?;
+    let values = k.load_fragment(&x)?.unpack(&mut k, from, to)?;
+    k.store_fragment(&y, &values)?;
+    Ok(k)
+}
+
+#[test]
+fn words_of_four_bits_are_unpacked() -> Result {
+    let x: Vec<i32> = (0..10 * 16_u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) as i32)
+        .collect();
+    let floats = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0];
+    for from in [Packed::S4, Packed::U4, Packed::E2m1] {
+        let number = |bits: u8| match from {
+            Packed::S4 => f64::from(bits as i8) - if bits > 7 { 16.0 } else { 0.0 },
+            Packed::U4 => bits.into(),
+            Packed::E2m1 if bits > 7 => -floats[usize::from(bits - 8)],
+            Packed::E2m1 => floats[usize::from(bits)],
+        };
+        for to in ELEMENTS {
+            let kernel = unpacked(from, to)?.build(Arch(89))?;
+            assembles(&kernel, Arch(89));
+            let args = vec![
+                ("rows", Arg::from(10_u32)),
+                ("x", Arg::input(&x)),
+                ("y", output(1280, to)),
+            ];
+            let y = found(&ran(&kernel, args)?, to)?;
+            for (i, y) in y.into_iter().enumerate() {
+                let bits = (x[i / 8] as u32 >> (4 * (i % 8)) & 15) as u8;
+                assert_eq!(y, rounded(number(bits), to), "{bits} of {from} in {to}");
+            }
+        }
+    }
+    // Without conversions between floats, the parts of a word go straight to their places.
+    let text = unpacked(Packed::S4, Element::Bf16)?.build(ARCH)?.ptx;
+    assert!(text.contains("prmt.b32") && text.contains("xor.b32") && !text.contains("cvt.rn"));
+    let mut k = unpacked(Packed::S4, Element::F32)?;
+    let n = k.size("n", 100);
+    let (z, zero, lane) = (k.input("z", Element::F32, &[n]), k.constant(0), k.lane());
+    let z = z.tile(&mut k, &[32], &[zero])?;
+    let z = z.partition(&mut k, &layout("(32,1):(1,0)"), lane)?;
+    let z = k.load_fragment(&z)?;
+    let error = z.unpack(&mut k, Packed::S4, Element::F16).unwrap_err();
+    assert!(error.to_string().contains("words of s32"), "{error}");
     Ok(())
 }
 

@@ -2,13 +2,14 @@
 #![allow(clippy::float_cmp)] // sums of small whole numbers are exact
 
 use float8::F8E4M3;
+use half::bf16;
 
 use super::convert::of_e4m3;
 use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
-use tilewright::codegen::view::{Combine, Fragment, Partition, View};
+use tilewright::codegen::view::{Combine, Fragment, Packed, Partition, View};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, Outcome, run};
 
@@ -812,12 +813,8 @@ fn dropout() -> Result<Kernel> {
     let (x, y) = (of(&mut k, &x)?, of(&mut k, &y)?);
     let number = k.linear(&[(128, block), (1, thread)], 0);
     let number = U32::index(&mut k, number);
-    let random = philox(
-        &mut k,
-        [number, offset, 0.into(), 0.into()],
-        [seed, 0.into()],
-    );
-    let mut random = random.into_iter();
+    let counter = [number, offset, 0.into(), 0.into()];
+    let mut random = philox(&mut k, counter, [seed, 0.into()]).into_iter();
     let kept = k.load_fragment(&x)?.map(&mut k, |k, x| {
         let keep = random.next().unwrap_or(below).ge(k, below);
         let scaled = x.mul(k, scale);
@@ -959,6 +956,62 @@ fn split_k_gemv_in_two_kernels() -> Result {
         for (row, y) in a.chunks(cols).zip(y) {
             let products = row.iter().zip(&x[5..]).map(|(a, x)| a * x);
             assert_eq!(y, products.sum::<f32>());
+        }
+    }
+    Ok(())
+}
+
+/// w = the weights of 4 bits, each row of them times its scale, as bf16.
+fn int4_weights() -> Result<Kernel> {
+    let mut k = Kernel::new("int4_weights", 128);
+    let (rows, words) = (k.size("rows", 1 << 20), k.size("words", 1 << 17));
+    let cols = k.scale(words, 8);
+    let packed = k.input("packed", Element::S32, &[rows, words]);
+    let scale = k.input("scale", Element::F32, &[rows]);
+    let w = k.output("w", Element::Bf16, &[rows, cols]);
+    let (i, j) = (k.tiles(Axis::X, rows, 16)?, k.tiles(Axis::Y, cols, 256)?);
+    // Eight threads have a row's 32 words, and their 256 weights.
+    let packed = fours(
+        &mut k,
+        &packed,
+        &[16, 32],
+        &[i, j],
+        "((8,16),4):((64,1),16)",
+    )?;
+    let tv = "((8,16),(8,4)):((512,1),(16,128))";
+    let to = fours(&mut k, &w, &[16, 256], &[i, j], tv)?;
+    let scale = scale.tile(&mut k, &[16], &[i])?;
+    let scale = packed.along(&mut k, 0, &scale)?;
+    let (packed, scale) = (k.load_fragment(&packed)?, k.load_fragment(&scale)?);
+    let weights = packed.unpack(&mut k, Packed::S4, Element::F32)?;
+    let weights = weights.zip(&mut k, &scale, |k, w, scale| w.mul(k, scale))?;
+    let weights = weights.convert(&mut k, Element::Bf16)?;
+    k.store_fragment(&to, &weights)?;
+    Ok(k)
+}
+
+#[test]
+fn int4_weights_to_bf16() -> Result {
+    let kernel = int4_weights()?.build(ARCH)?;
+    assembles(&kernel, ARCH);
+    for (rows, words) in [(17_usize, 33_usize), (16, 64)] {
+        let packed: Vec<i32> = (0..rows * words)
+            .map(|i| (i as u32).wrapping_mul(0x9e37_79b9) as i32)
+            .collect();
+        let scale: Vec<f32> = (0..rows).map(|i| 0.37 + i as f32).collect();
+        let args = vec![
+            ("rows", Arg::from(rows as u32)),
+            ("words", Arg::from(words as u32)),
+            ("packed", Arg::input(&packed)),
+            ("scale", Arg::input(&scale)),
+            ("w", Arg::output::<bf16>(rows * words * 8)),
+        ];
+        let w: Vec<bf16> = ran(&kernel, args)?.get("w")?;
+        for (i, w) in w.into_iter().enumerate() {
+            // The sign is the highest of the 4 bits.
+            let code = packed[i / 8] << (28 - 4 * (i % 8)) >> 28;
+            let right = bf16::from_f32(code as f32 * scale[i / (8 * words)]);
+            assert_eq!(w, right, "{i}");
         }
     }
     Ok(())

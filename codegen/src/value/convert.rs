@@ -51,7 +51,7 @@ impl<T: Kind> Value<T> {
     }
 
     /// The same bits in a register of another class.
-    fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
+    pub(super) fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
         let from = self.register(k).into();
         // The assembler sees through the move between classes.
         Value::computed(k, |to| Inst::Move {

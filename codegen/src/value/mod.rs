@@ -32,6 +32,7 @@ mod bits;
 mod convert;
 mod functions;
 mod predicate;
+mod unpack;
 mod variable;
 
 use std::marker::PhantomData;

@@ -8,7 +8,7 @@ use crate::view::ViewError;
 impl Kernel {
     /// A fragment in another type, in new registers; the same fragment if it has that type.
     ///
-    /// Values are converted by way of f32, each step exact or rounded to nearest even. To s8, s32, e4m3 and e5m2 they saturate, infinities too. NaN becomes the
+    /// Values are converted by way of f32 (s8 to f16 at once), each step exact or rounded to nearest even. To s8, s32, e4m3 and e5m2 they saturate, infinities too. NaN becomes the
     /// integer 0 and stays NaN in floats. The 8-bit floats need `sm_89`.
     ///
     /// ```
@@ -52,11 +52,19 @@ impl Kernel {
             );
             return Err(fragment.refuse("a conversion", reason));
         }
-        let wide = widened(self, fragment);
+        let registers = if (from, to) == (Element::S8, Element::F16) {
+            let words = fragment.registers.iter();
+            let of = |&word| U32::held(self, word).bytes_f16(self);
+            let pairs: Vec<F16x2> = words.flat_map(of).collect();
+            pairs.into_iter().map(|pair| pair.register(self)).collect()
+        } else {
+            let wide = widened(self, fragment);
+            narrowed(self, &wide, to)
+        };
         Ok(Fragment {
             element: to,
             origin: self.here(),
-            registers: narrowed(self, &wide, to),
+            registers,
             each,
             ..fragment.clone()
         })
@@ -73,14 +81,7 @@ fn widened(k: &mut Kernel, fragment: &Fragment) -> Vec<F32> {
             let halves = k.unpack(word);
             halves.map(|half| byte_floats(k, ty, half)).concat()
         }
-        Element::S8 => {
-            let byte = |i: u16| {
-                // The byte, and three times its sign.
-                let value = k.permute(word, word, 0x1110 * (8 + i) + i);
-                S32::held(k, value).to_f32(k)
-            };
-            [0, 1, 2, 3].map(byte).to_vec()
-        }
+        Element::S8 => U32::held(k, word).bytes_f32(k).to_vec(),
         Element::S32 => vec![S32::held(k, word).to_f32(k)],
         // A factor's words have no meaning.
         Element::F32 if word.class == Class::B32 => vec![U32::held(k, word).as_f32(k)],
