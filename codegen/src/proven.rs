@@ -6,7 +6,7 @@ use crate::Arch;
 use crate::ir;
 use crate::ir::checked;
 use crate::ir::{
-    Arrangement, Element, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Place, Role,
+    Arrangement, Element, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Place, Role, Type,
 };
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
@@ -403,6 +403,14 @@ fn supported(
 fn instruction(inst: &Inst) -> String {
     match inst {
         Inst::Mma { atom, .. } => atom.name.to_owned(),
+        Inst::ConvertPair {
+            to_ty: Type::E4m3x2 | Type::E5m2x2,
+            ..
+        }
+        | Inst::Convert {
+            from_ty: Type::E4m3x2 | Type::E5m2x2,
+            ..
+        } => "a conversion of 8-bit floats (e4m3, e5m2)".to_owned(),
         Inst::Convert { .. } | Inst::ConvertPair { .. } => "a conversion of floats".to_owned(),
         Inst::Binary { .. } | Inst::MulAdd { .. } | Inst::Unary { .. } => {
             "arithmetic of floats".to_owned()

@@ -219,6 +219,15 @@ impl Scope {
                     .zip(k, self.fragment(*b)?, |k, a, b| a.add(k, b))?;
                 self.fragments.insert(*name, sum);
             }
+            Stmt::MulAdd(name, of) => {
+                let [a, b, c] = of.map(|name| self.fragment(name));
+                let sum = a?.zip3(k, [b?, c?], |k, a, b, c| a.fma(k, b, c))?;
+                self.fragments.insert(*name, sum);
+            }
+            Stmt::Convert(name, from, to) => {
+                let converted = self.fragment(*from)?.convert(k, *to)?;
+                self.fragments.insert(*name, converted);
+            }
             Stmt::Assign(to, from) => self.fragment(*to)?.assign(k, self.fragment(*from)?)?,
             Stmt::Reduce(name, from, mode, how) => {
                 let reduced = self.fragment(*from)?.reduce(k, *mode, *how)?;
@@ -430,10 +439,12 @@ impl Scope {
                     IntOp::Add => a.add(k, b),
                     IntOp::Sub => a.sub(k, b),
                     IntOp::Mul => a.mul(k, b),
+                    IntOp::MulHi => a.mul_hi(k, b),
                     IntOp::Min => a.min(k, b),
                     IntOp::Max => a.max(k, b),
                     IntOp::And => a.and(k, b),
                     IntOp::Or => a.or(k, b),
+                    IntOp::Xor => a.xor(k, b),
                     IntOp::Shl | IntOp::Shr => {
                         let by = b.bits(k);
                         if *op == IntOp::Shl {
@@ -484,10 +495,12 @@ impl Scope {
                     IntOp::Add => a.add(k, b),
                     IntOp::Sub => a.sub(k, b),
                     IntOp::Mul => a.mul(k, b),
+                    IntOp::MulHi => a.mul_hi(k, b),
                     IntOp::Min => a.min(k, b),
                     IntOp::Max => a.max(k, b),
                     IntOp::And => a.and(k, b),
                     IntOp::Or => a.or(k, b),
+                    IntOp::Xor => a.xor(k, b),
                     IntOp::Shl => a.shl(k, b),
                     IntOp::Shr => a.shr(k, b),
                 }

@@ -138,10 +138,10 @@ pub(crate) fn int(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> In
     let op = match r.below(12) {
         0 | 1 => IntOp::Add,
         2 | 3 => IntOp::Sub,
-        4 => IntOp::Mul,
+        4 => r.pick(&[IntOp::Mul, IntOp::Mul, IntOp::MulHi]),
         5 => IntOp::Min,
         6 | 7 => IntOp::Max,
-        8 => r.pick(&[IntOp::And, IntOp::Or]),
+        8 => r.pick(&[IntOp::And, IntOp::Or, IntOp::Xor]),
         9 => IntOp::Shl,
         10 => IntOp::Shr,
         _ if r.chance(30) && !uniform => {

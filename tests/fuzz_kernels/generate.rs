@@ -20,8 +20,9 @@ struct Maker {
 
 type Family = (&'static str, fn(&mut Maker));
 
-const FAMILIES: [Family; 20] = [
+const FAMILIES: [Family; 21] = [
     ("map", Maker::map),
+    ("convert", Maker::convert),
     ("shared", Maker::exchange),
     ("rounds", Maker::rounds),
     ("ping-pong", Maker::ping_pong),
@@ -41,6 +42,18 @@ const FAMILIES: [Family; 20] = [
     ("halo", Maker::halo),
     ("neighbours", Maker::neighbours),
     ("search", Maker::search),
+];
+
+/// Types that fragments become.
+pub(crate) const ELEMENTS: [Element; 8] = [
+    Element::F32,
+    Element::F16,
+    Element::Bf16,
+    Element::F64,
+    Element::S8,
+    Element::S32,
+    Element::E4m3,
+    Element::E5m2,
 ];
 
 /// A random program.
@@ -287,6 +300,26 @@ impl Maker {
             self.p.body.push(Stmt::Fill(filled, other.clone(), value));
             self.p.body.push(Stmt::Store(other, filled));
         }
+    }
+
+    /// A vector in another type, by way of a third one at times.
+    fn convert(&mut self) {
+        let values = self.r.pick(&[1, 2, 4, 4, 8]);
+        let [first, second] = [(); 2].map(|()| self.r.pick(&ELEMENTS));
+        let (x, y, at) = self.vectors(values, first);
+        let Memory::Global(output) = y else { return };
+        self.p.globals[output].element = second;
+        let from = self.flat(x, values, at.clone());
+        let to = Self::like(&from, y, at);
+        let mut last = self.name();
+        self.p.body.push(Stmt::Load(last, from));
+        let between = self.r.pick(&ELEMENTS);
+        for element in self.r.pick(&[vec![second], vec![between, second]]) {
+            let new = self.name();
+            self.p.body.push(Stmt::Convert(new, last, element));
+            last = new;
+        }
+        self.p.body.push(Stmt::Store(to, last));
     }
 
     fn exchange(&mut self) {
@@ -1002,7 +1035,11 @@ impl Maker {
                 None => loaded,
                 Some(last) => {
                     let sum = self.name();
-                    self.p.body.push(Stmt::Sum(sum, last, loaded));
+                    self.p.body.push(if self.r.chance(70) {
+                        Stmt::Sum(sum, last, loaded)
+                    } else {
+                        Stmt::MulAdd(sum, [last, loaded, last])
+                    });
                     sum
                 }
             });
@@ -1171,7 +1208,12 @@ impl Maker {
 /// Notes what a statement defines.
 pub(crate) fn note(s: &Stmt, a: &mut Around) {
     match s {
-        Stmt::Load(name, _) | Stmt::Fill(name, ..) | Stmt::Map(name, ..) | Stmt::Sum(name, ..) => {
+        Stmt::Load(name, _)
+        | Stmt::Fill(name, ..)
+        | Stmt::Map(name, ..)
+        | Stmt::Sum(name, ..)
+        | Stmt::MulAdd(name, _)
+        | Stmt::Convert(name, ..) => {
             a.fragments.push(*name);
         }
         Stmt::Let(name, _) => a.ints.push(*name),

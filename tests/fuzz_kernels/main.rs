@@ -96,7 +96,7 @@ fn report(seed: u64, number: u64, p: &Program, verdict: &Verdict) {
         fault(&again).unwrap_or_default()
     );
     if let Ok(kernel) = build::kernel(&small)
-        && let Ok(kernel) = kernel.build_unproven(tilewright::codegen::Arch(80))
+        && let Ok(kernel) = kernel.build_unproven(judge::ARCH)
     {
         text.push_str(&kernel.ptx);
     }

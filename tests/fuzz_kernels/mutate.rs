@@ -3,7 +3,7 @@
 use tilewright::codegen::ir::{Cmp, Element};
 
 use crate::expressions::{self, Around};
-use crate::generate::note;
+use crate::generate::{self, note};
 use crate::layouts;
 use crate::program::{By, Float, Int, IntOp, Ix, Memory, Pred, Program, Share, Stmt};
 use crate::random::Random;
@@ -286,6 +286,8 @@ fn stmt(r: &mut Random, a: &Around, s: &mut Stmt) {
         Stmt::WaitAll => Stmt::Wait(r.pick(&[0, 1])),
         Stmt::Barrier => r.pick(&[Stmt::WarpBarrier, Stmt::WaitAll]),
         Stmt::Reduce(to, from, mode, how) => Stmt::Reduce(to, from, 1 - mode, how),
+        Stmt::Sum(to, a, b) => Stmt::MulAdd(to, [a, a, b]),
+        Stmt::Map(to, from, _) => Stmt::Convert(to, from, r.pick(&generate::ELEMENTS)),
         Stmt::Pipeline {
             stages,
             element,
@@ -418,6 +420,8 @@ fn int(r: &mut Random, a: &Around, e: &mut Int) {
                     IntOp::Max,
                     IntOp::Shr,
                     IntOp::And,
+                    IntOp::Xor,
+                    IntOp::MulHi,
                 ]);
             }
         }

@@ -38,10 +38,12 @@ pub(crate) enum IntOp {
     Add,
     Sub,
     Mul,
+    MulHi,
     Min,
     Max,
     And,
     Or,
+    Xor,
     Shl,
     Shr,
 }
@@ -141,6 +143,10 @@ pub(crate) enum Stmt {
     Map(usize, usize, Float),
     /// A sum of two fragments.
     Sum(usize, usize, usize),
+    /// A product of two fragments and a third one added to it.
+    MulAdd(usize, [usize; 3]),
+    /// A fragment in another type.
+    Convert(usize, usize, Element),
     /// The values of one fragment become those of another.
     Assign(usize, usize),
     Reduce(usize, usize, usize, Combine),

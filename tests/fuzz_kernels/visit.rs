@@ -67,6 +67,8 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
         }
         Stmt::Product { a, b, c } => [a, b, c].into_iter().for_each(|s| share(s, v)),
         Stmt::Sum(..)
+        | Stmt::MulAdd(..)
+        | Stmt::Convert(..)
         | Stmt::Assign(..)
         | Stmt::Reduce(..)
         | Stmt::Commit

@@ -3,6 +3,7 @@
 
 mod adversary;
 mod build;
+mod convert;
 mod launch;
 mod lines;
 mod natural;

@@ -1,13 +1,17 @@
 //! Kernels as anyone would write them are accepted, and right: what the prover refuses must not grow with what it knows.
 #![allow(clippy::float_cmp)] // sums of small whole numbers are exact
 
+use float8::F8E4M3;
+use half::bf16;
+
+use super::convert::of_e4m3;
 use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
 use tilewright::Layout;
-use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
-use tilewright::codegen::view::{Combine, Fragment, Partition, View};
+use tilewright::codegen::view::{Combine, Fragment, Packed, Partition, View};
+use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, Outcome, run};
 
 /// A fragment like another one with other values.
@@ -17,14 +21,14 @@ fn with<T: Kind>(k: &mut Kernel, like: &Fragment, new: &[Value<T>]) -> Result<Fr
 }
 
 /// Runs a kernel on the emulator, which finds nothing and counts what was proven.
-fn ran(kernel: &Proven, args: Vec<(&str, Arg<'_>)>) -> Result<Outcome> {
+pub(super) fn ran(kernel: &Proven, args: Vec<(&str, Arg<'_>)>) -> Result<Outcome> {
     let outcome = run(kernel, On::Emulator, args)?;
     outcome.assert_clean();
     outcome.assert_counted_as_proven();
     Ok(outcome)
 }
 
-fn numbers(n: usize) -> Vec<f32> {
+pub(super) fn numbers(n: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * 37) % 101) as f32 - 50.0).collect()
 }
 
@@ -659,6 +663,359 @@ fn by_parity(barrier: bool) -> Result<Kernel> {
     })?;
     k.store_fragment(&y, &sums)?;
     Ok(k)
+}
+
+/// NVIDIA's assembler takes a kernel; with the feature `gpu`, which finds the assembler.
+#[cfg(feature = "gpu")]
+pub(super) fn assembles(kernel: &Proven, arch: Arch) {
+    use tilewright::gpu::ptxas;
+
+    let found = ptxas::for_tests().expect("ptxas is here or left out by TILEWRIGHT_NO_PTXAS=1");
+    if let Some(ptxas) = found {
+        let assembled = ptxas.assemble(&kernel.ptx, &arch.to_string());
+        assembled.unwrap_or_else(|e| panic!("{e}\n{}", kernel.ptx));
+    }
+}
+
+#[cfg(not(feature = "gpu"))]
+pub(super) fn assembles(_: &Proven, _: Arch) {}
+
+/// A thread's part of a tile, four elements at once.
+pub(super) fn fours(
+    k: &mut Kernel,
+    v: &View,
+    shape: &[i64],
+    at: &[Expr],
+    tv: &str,
+) -> Result<Partition> {
+    let (tile, thread) = (v.tile(k, shape, at)?, k.thread());
+    Ok(tile.partition(k, &layout(tv), thread)?.vectors(k, 4)?)
+}
+
+/// h = x + r; y = h/√(mean of h² + ε)·w, each row of it divided by the scale with which its largest number becomes 448, as e4m3.
+fn norm_to_e4m3() -> Result<Kernel> {
+    let mut k = Kernel::new("norm_to_e4m3", 128);
+    let (rows, cols) = (k.size("rows", 1 << 20), k.constant(512));
+    let [x, r] = ["x", "r"].map(|name| k.input(name, Element::F32, &[rows, cols]));
+    let w = k.input("w", Element::F32, &[cols]);
+    let h = k.output("h", Element::F32, &[rows, cols]);
+    let y = k.output("y", Element::E4m3, &[rows, cols]);
+    let scale = k.output("scale", Element::F32, &[rows]);
+    let eps: F32 = k.argument("eps");
+    let (i, zero) = (k.tiles(Axis::X, rows, 4)?, k.constant(0));
+    // A warp has a row.
+    let tv = "((32,4),(4,4)):((16,1),(4,512))";
+    let of = |k: &mut Kernel, v: &View| fours(k, v, &[4, 512], &[i, zero], tv);
+    let (x, r) = (of(&mut k, &x)?, of(&mut k, &r)?);
+    let (to_h, to_y) = (of(&mut k, &h)?, of(&mut k, &y)?);
+    let (w, scale) = (
+        w.tile(&mut k, &[512], &[zero])?,
+        scale.tile(&mut k, &[4], &[i])?,
+    );
+    let (w, scale) = (x.along(&mut k, 1, &w)?, x.along(&mut k, 0, &scale)?);
+    let (x, r, w) = (
+        k.load_fragment(&x)?,
+        k.load_fragment(&r)?,
+        k.load_fragment(&w)?,
+    );
+    let h = x.zip(&mut k, &r, |k, x, r| x.add(k, r))?;
+    k.store_fragment(&to_h, &h)?;
+    let squares = h.map(&mut k, |k, h| h.mul(k, h))?;
+    let sum = squares.reduce(&mut k, 1, Combine::Add)?;
+    let norm = sum.map(&mut k, |k, s| s.fma(k, 1.0 / 512.0, eps).rsqrt(k))?;
+    let y = h.zip3(&mut k, [&norm, &w], |k, h, norm, w| {
+        h.mul(k, norm).mul(k, w)
+    })?;
+    let sizes = y.map(&mut k, |k, y| y.abs(k))?;
+    let most = sizes.reduce(&mut k, 1, Combine::Max)?;
+    let scales = most.map(&mut k, |k, most| most.mul(k, 1.0 / 448.0).max(k, 1e-30))?;
+    k.store_fragment(&scale, &scales)?;
+    let inverse = scales.map(&mut k, |k, scale| scale.reciprocal(k))?;
+    let y = y.zip(&mut k, &inverse, |k, y, inverse| y.mul(k, inverse))?;
+    let y = y.convert(&mut k, Element::E4m3)?;
+    k.store_fragment(&to_y, &y)?;
+    Ok(k)
+}
+
+#[test]
+fn residual_norm_and_e4m3_with_a_scale_a_row() -> Result {
+    let error = norm_to_e4m3()?.build(ARCH).map(|_| ()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("conversion of 8-bit floats (e4m3, e5m2)")
+            && error.to_string().contains("sm_89 is the first to have"),
+        "{error}"
+    );
+    let kernel = norm_to_e4m3()?.build(Arch(89))?;
+    assembles(&kernel, Arch(89));
+    let (x, r, w) = (numbers(7 * 512), numbers(7 * 512 + 3), numbers(512));
+    let r = &r[3..];
+    let args = vec![
+        ("rows", Arg::from(7_u32)),
+        ("eps", Arg::from(1e-5_f32)),
+        ("x", Arg::input(&x)),
+        ("r", Arg::input(r)),
+        ("w", Arg::input(&w)),
+        ("h", Arg::output::<f32>(7 * 512)),
+        ("y", Arg::output::<F8E4M3>(7 * 512)),
+        ("scale", Arg::output::<f32>(7)),
+    ];
+    let outcome = ran(&kernel, args)?;
+    let (h, scales): (Vec<f32>, Vec<f32>) = (outcome.get("h")?, outcome.get("scale")?);
+    let y: Vec<F8E4M3> = outcome.get("y")?;
+    for (row, scale) in scales.into_iter().enumerate() {
+        let of = row * 512..(row + 1) * 512;
+        assert!(of.clone().all(|i| h[i] == x[i] + r[i]));
+        let sum: f64 = h[of.clone()].iter().map(|&h| f64::from(h).powi(2)).sum();
+        let norm = 1.0 / (sum / 512.0 + 1e-5).sqrt();
+        let exact: Vec<f64> = of
+            .clone()
+            .map(|i| f64::from(h[i]) * norm * f64::from(w[i % 512]))
+            .collect();
+        let most = exact.iter().fold(0.0, |a: f64, b| a.max(b.abs()));
+        let scale = f64::from(scale);
+        assert!((scale - most / 448.0).abs() < 1e-5 * scale);
+        for (i, exact) in of.zip(exact) {
+            let (quotient, y) = (exact / scale, of_e4m3(y[i].to_bits()));
+            // Half a unit in the last place, or half the least number, and what f32 adds.
+            let allowed = (quotient.abs() / 16.0).max(f64::powi(0.5, 10)) * 1.0001;
+            assert!((y - quotient).abs() <= allowed, "{i}: {y} of {quotient}");
+        }
+    }
+    Ok(())
+}
+
+/// Ten rounds of Philox 4x32.
+fn philox(k: &mut Kernel, mut c: [U32; 4], mut key: [U32; 2]) -> [U32; 4] {
+    for _ in 0..10 {
+        let [a, b] = [(c[0], 0xd251_1f53_u32), (c[2], 0xcd9e_8d57)];
+        let (low, high) = (a.0.mul(k, a.1), a.0.mul_hi(k, a.1));
+        let (second, first) = (b.0.mul(k, b.1), b.0.mul_hi(k, b.1));
+        let new = first.xor(k, c[1]).xor(k, key[0]);
+        c = [new, second, high.xor(k, c[3]).xor(k, key[1]), low];
+        key = [key[0].add(k, 0x9e37_79b9), key[1].add(k, 0xbb67_ae85)];
+    }
+    c
+}
+
+/// y = x/(1 − p), or 0 where the random number is below p·2³²; four numbers a thread of one Philox.
+fn dropout() -> Result<Kernel> {
+    let mut k = Kernel::new("dropout", 128);
+    let n = k.size("n", 1 << 30);
+    let (x, y) = (
+        k.input("x", Element::F32, &[n]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let [seed, offset, below]: [U32; 3] = ["seed", "offset", "below"].map(|name| k.argument(name));
+    let scale: F32 = k.argument("scale");
+    let (block, thread) = (k.tiles(Axis::X, n, 512)?, k.thread());
+    let of = |k: &mut Kernel, v: &View| fours(k, v, &[512], &[block], "(128,4):(4,1)");
+    let (x, y) = (of(&mut k, &x)?, of(&mut k, &y)?);
+    let number = k.linear(&[(128, block), (1, thread)], 0);
+    let number = U32::index(&mut k, number);
+    let counter = [number, offset, 0.into(), 0.into()];
+    let mut random = philox(&mut k, counter, [seed, 0.into()]).into_iter();
+    let kept = k.load_fragment(&x)?.map(&mut k, |k, x| {
+        let keep = random.next().unwrap_or(below).ge(k, below);
+        let scaled = x.mul(k, scale);
+        keep.select(k, scaled, 0.0)
+    })?;
+    k.store_fragment(&y, &kept)?;
+    Ok(k)
+}
+
+/// The same in Rust.
+fn philox_of(mut c: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for _ in 0..10 {
+        let [a, b] =
+            [(c[0], 0xd251_1f53_u64), (c[2], 0xcd9e_8d57)].map(|(c, by)| u64::from(c) * by);
+        let high = |x: u64| (x >> 32) as u32;
+        c = [
+            high(b) ^ c[1] ^ key[0],
+            b as u32,
+            high(a) ^ c[3] ^ key[1],
+            a as u32,
+        ];
+        key = [
+            key[0].wrapping_add(0x9e37_79b9),
+            key[1].wrapping_add(0xbb67_ae85),
+        ];
+    }
+    c
+}
+
+#[test]
+fn dropout_by_philox() -> Result {
+    // The published answers to counters and keys of zeros and of ones.
+    let known = [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8];
+    assert_eq!(philox_of([0; 4], [0; 2]), known);
+    let known = [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd];
+    assert_eq!(philox_of([u32::MAX; 4], [u32::MAX; 2]), known);
+    let kernel = dropout()?.build(ARCH)?;
+    assembles(&kernel, ARCH);
+    let (x, below) = (numbers(1030), 0x4000_0000_u32);
+    let args = vec![
+        ("n", Arg::from(1030_u32)),
+        ("seed", Arg::from(1234_u32)),
+        ("offset", Arg::from(7_u32)),
+        ("below", Arg::from(below)),
+        ("scale", Arg::from(0.75_f32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(1030)),
+    ];
+    let y: Vec<f32> = ran(&kernel, args)?.get("y")?;
+    let mut kept = 0;
+    for (i, y) in y.into_iter().enumerate() {
+        let random = philox_of([i as u32 / 4, 7, 0, 0], [1234, 0])[i % 4];
+        let right = if random >= below { x[i] * 0.75 } else { 0.0 };
+        assert_eq!(y, right, "{i}");
+        kept += usize::from(random >= below);
+    }
+    assert!((700..850).contains(&kept), "{kept}");
+    Ok(())
+}
+
+/// Sums of each row of a over pieces of 512 columns, times x.
+fn gemv_of_pieces() -> Result<Kernel> {
+    let mut k = Kernel::new("gemv_of_pieces", 128);
+    let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));
+    let pieces = k.tiles_in(cols, 512)?;
+    let (a, x) = (
+        k.input("a", Element::F32, &[rows, cols]),
+        k.input("x", Element::F32, &[cols]),
+    );
+    let sums = k.output("sums", Element::F32, &[pieces, rows]);
+    let (i, j) = (k.tiles(Axis::X, rows, 4)?, k.tiles(Axis::Y, pieces, 1)?);
+    let tv = "((32,4),4):((16,1),4)";
+    let a_of = |k: &mut Kernel, piece: Expr| fours(k, &a, &[4, 128], &[i, piece], tv);
+    let first = k.scale(j, 4);
+    let part = a_of(&mut k, first)?;
+    let sum = k.fragment_of(&part, 0.0)?;
+    for step in 0..4 {
+        let piece = k.linear(&[(4, j)], step);
+        let part = a_of(&mut k, piece)?;
+        let x = x.tile(&mut k, &[128], &[piece])?;
+        let x = part.along(&mut k, 1, &x)?;
+        let (a, x) = (k.load_fragment(&part)?, k.load_fragment(&x)?);
+        sum.update_with_both(&mut k, [&a, &x], |k, sum, a, x| a.fma(k, x, sum))?;
+    }
+    let sum = sum.reduce(&mut k, 1, Combine::Add)?;
+    let to = sums.slice(&mut k, &[j])?.tile(&mut k, &[4], &[i])?;
+    let to = part.along(&mut k, 0, &to)?;
+    k.store_fragment(&to, &sum)?;
+    Ok(k)
+}
+
+/// y = the sums of the pieces.
+fn gemv_of_sums() -> Result<Kernel> {
+    let mut k = Kernel::new("gemv_of_sums", 128);
+    let (pieces, rows) = (k.size("pieces", 1 << 11), k.size("rows", 1 << 20));
+    let sums = k.input("sums", Element::F32, &[pieces, rows]);
+    let y = k.output("y", Element::F32, &[rows]);
+    let (block, thread, one) = (
+        k.tiles(Axis::X, rows, 128)?,
+        k.thread(),
+        layout("(128,1):(1,0)"),
+    );
+    let y = y.tile(&mut k, &[128], &[block])?;
+    let y = y.partition(&mut k, &one, thread)?;
+    let sum = k.fragment_of(&y, 0.0)?;
+    k.for_loop("piece", 0, 1, pieces, |k, piece| {
+        let part = sums.slice(k, &[piece])?.tile(k, &[128], &[block])?;
+        let part = part.partition(k, &one, thread)?;
+        let part = k.load_fragment(&part)?;
+        sum.update_with(k, &part, |k, sum, part| sum.add(k, part))
+    })?;
+    k.store_fragment(&y, &sum)?;
+    Ok(k)
+}
+
+#[test]
+fn split_k_gemv_in_two_kernels() -> Result {
+    let (first, second) = (gemv_of_pieces()?.build(ARCH)?, gemv_of_sums()?.build(ARCH)?);
+    assembles(&first, ARCH);
+    assembles(&second, ARCH);
+    assert!(first.ptx.contains("fma.rn.f32"));
+    for (rows, cols) in [(7_usize, 1300_usize), (8, 1024)] {
+        let (pieces, a, x) = (cols.div_ceil(512), numbers(rows * cols), numbers(cols + 5));
+        let args = vec![
+            ("rows", Arg::from(rows as u32)),
+            ("cols", Arg::from(cols as u32)),
+            ("a", Arg::input(&a)),
+            ("x", Arg::input(&x[5..])),
+            ("sums", Arg::output::<f32>(pieces * rows)),
+        ];
+        let sums: Vec<f32> = ran(&first, args)?.get("sums")?;
+        let args = vec![
+            ("pieces", Arg::from(pieces as u32)),
+            ("rows", Arg::from(rows as u32)),
+            ("sums", Arg::input(&sums)),
+            ("y", Arg::output::<f32>(rows)),
+        ];
+        let y: Vec<f32> = ran(&second, args)?.get("y")?;
+        for (row, y) in a.chunks(cols).zip(y) {
+            let products = row.iter().zip(&x[5..]).map(|(a, x)| a * x);
+            assert_eq!(y, products.sum::<f32>());
+        }
+    }
+    Ok(())
+}
+
+/// w = the weights of 4 bits, each row of them times its scale, as bf16.
+fn int4_weights() -> Result<Kernel> {
+    let mut k = Kernel::new("int4_weights", 128);
+    let (rows, words) = (k.size("rows", 1 << 20), k.size("words", 1 << 17));
+    let cols = k.scale(words, 8);
+    let packed = k.input("packed", Element::S32, &[rows, words]);
+    let scale = k.input("scale", Element::F32, &[rows]);
+    let w = k.output("w", Element::Bf16, &[rows, cols]);
+    let (i, j) = (k.tiles(Axis::X, rows, 16)?, k.tiles(Axis::Y, cols, 256)?);
+    // Eight threads have a row's 32 words, and their 256 weights.
+    let packed = fours(
+        &mut k,
+        &packed,
+        &[16, 32],
+        &[i, j],
+        "((8,16),4):((64,1),16)",
+    )?;
+    let tv = "((8,16),(8,4)):((512,1),(16,128))";
+    let to = fours(&mut k, &w, &[16, 256], &[i, j], tv)?;
+    let scale = scale.tile(&mut k, &[16], &[i])?;
+    let scale = packed.along(&mut k, 0, &scale)?;
+    let (packed, scale) = (k.load_fragment(&packed)?, k.load_fragment(&scale)?);
+    let weights = packed.unpack(&mut k, Packed::S4, Element::F32)?;
+    let weights = weights.zip(&mut k, &scale, |k, w, scale| w.mul(k, scale))?;
+    let weights = weights.convert(&mut k, Element::Bf16)?;
+    k.store_fragment(&to, &weights)?;
+    Ok(k)
+}
+
+#[test]
+fn int4_weights_to_bf16() -> Result {
+    let kernel = int4_weights()?.build(ARCH)?;
+    assembles(&kernel, ARCH);
+    for (rows, words) in [(17_usize, 33_usize), (16, 64)] {
+        let packed: Vec<i32> = (0..rows * words)
+            .map(|i| (i as u32).wrapping_mul(0x9e37_79b9) as i32)
+            .collect();
+        let scale: Vec<f32> = (0..rows).map(|i| 0.37 + i as f32).collect();
+        let args = vec![
+            ("rows", Arg::from(rows as u32)),
+            ("words", Arg::from(words as u32)),
+            ("packed", Arg::input(&packed)),
+            ("scale", Arg::input(&scale)),
+            ("w", Arg::output::<bf16>(rows * words * 8)),
+        ];
+        let w: Vec<bf16> = ran(&kernel, args)?.get("w")?;
+        for (i, w) in w.into_iter().enumerate() {
+            // The sign is the highest of the 4 bits.
+            let code = packed[i / 8] << (28 - 4 * (i % 8)) >> 28;
+            let right = bf16::from_f32(code as f32 * scale[i / (8 * words)]);
+            assert_eq!(w, right, "{i}");
+        }
+    }
+    Ok(())
 }
 
 /// y = a x + y by a grid of one size: its blocks share the tiles.

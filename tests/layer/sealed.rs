@@ -10,7 +10,7 @@ use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::pipeline::Staged;
 use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::value::{F32, Predicate, S32, U32, Variable};
-use tilewright::codegen::view::{Combine, Fragment, ViewError};
+use tilewright::codegen::view::{Combine, Fragment, Packed, ViewError};
 use tilewright::codegen::{Arch, Proven, Usage};
 use tilewright::{TiledMma, atoms};
 
@@ -41,6 +41,8 @@ struct Other {
     predicate: Predicate,
     variable: Variable<f32>,
     fragment: Fragment,
+    /// Of s32.
+    words: Fragment,
 }
 
 fn other() -> Other {
@@ -54,6 +56,7 @@ fn other() -> Other {
     let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &warps).expect("a product");
     let lane = k.lane();
     let fragment = k.accumulators(&mma, [16, 8], lane).expect("sums");
+    let words = fragment.convert(&mut k, Element::S32).expect("words");
     Other {
         kernel: k,
         size,
@@ -62,6 +65,7 @@ fn other() -> Other {
         predicate,
         variable,
         fragment,
+        words,
     }
 }
 
@@ -76,10 +80,16 @@ fn values_of_another_kernel_are_refused_by_its_name() {
         Box::new(|k| used(o.value.lt(k, 0.0))),
         Box::new(|k| used(o.value.to_f64(k))),
         Box::new(|k| used(o.value.pair_f16(k, 0.0))),
+        Box::new(|k| used(o.value.pair_e4m3(k, 0.0))),
+        Box::new(|k| used(F32::from(0.0).pair_e5m2(k, o.value))),
+        Box::new(|k| used(o.integer.e4m3_to_f32(k))),
+        Box::new(|k| used(o.integer.e5m2_to_f32(k))),
         Box::new(|k| used(o.value.bits(k))),
         Box::new(|k| used(o.value.shuffle(k, Shuffle::Index, 0))),
         Box::new(|k| used(F32::from(1.0).shuffle(k, Shuffle::Index, o.integer))),
         Box::new(|k| used(o.integer.shl(k, 3))),
+        Box::new(|k| used(o.integer.xor(k, 3))),
+        Box::new(|k| used(U32::from(1).mul_hi(k, o.integer))),
         Box::new(|k| used(U32::from(1).shl(k, o.integer))),
         Box::new(|k| used(o.integer.permute(k, 0, 0x3210))),
         Box::new(|k| used(k.variable(o.value))),
@@ -161,6 +171,12 @@ fn views_and_fragments_of_another_kernel_are_refused_at_once() -> Result {
         o.fragment.map(&mut k, |_, x| x).map(drop),
         o.fragment.map_at(&mut k, |_, x, _| x).map(drop),
         o.fragment.zip(&mut k, &o.fragment, |_, x, _| x).map(drop),
+        o.fragment
+            .zip3(&mut k, [&o.fragment; 2], |_, x, _, _| x)
+            .map(drop),
+        o.fragment
+            .update_with_both(&mut k, [&o.fragment; 2], |_, x, _, _| x),
+        o.words.unpack(&mut k, Packed::S4, Element::Bf16).map(drop),
         o.fragment.update(&mut k, |_, x| x),
         o.fragment.assign(&mut k, &o.fragment),
         o.fragment.reduce(&mut k, 1, Combine::Add).map(drop),

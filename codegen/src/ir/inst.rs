@@ -58,6 +58,8 @@ pub(crate) enum Binary {
     Sub,
     /// a·b; the low half for integers.
     Mul,
+    /// The high half of a·b, of integers.
+    MulHi,
     /// The smaller; if one float is NaN, the other.
     Min,
     /// The larger; if one float is NaN, the other.
@@ -74,6 +76,8 @@ pub(crate) enum Binary {
     And,
     /// Bits of either.
     Or,
+    /// Bits of one of the two.
+    Xor,
 }
 
 /// A function of one operand, as the hardware approximates it.
@@ -303,11 +307,11 @@ pub(crate) enum Inst {
         /// The argument.
         from: Reg,
     },
-    /// Two `f32` rounded to 16-bit floats in one register.
+    /// Two `f32` rounded to narrower floats in one register. To 8-bit floats it saturates: what is too large becomes the largest finite number.
     ConvertPair {
-        /// The type of the result: [`Type::F16x2`] or [`Type::Bf16x2`].
+        /// The type of the result: [`Type::F16x2`], [`Type::Bf16x2`], [`Type::E4m3x2`] or [`Type::E5m2x2`].
         to_ty: Type,
-        /// The result.
+        /// The result: 32 bits, or 16 of two 8-bit floats.
         to: Reg,
         /// What goes to the high half.
         high: Reg,
@@ -482,6 +486,15 @@ impl Inst {
     /// The first architecture that has it (`sm_N`), and the lowest PTX version; none for a matrix instruction that only some architectures have.
     pub(crate) fn needs(&self) -> Option<(u32, &'static str)> {
         Some(match self {
+            // sm_90 had them first, with PTX 7.8.
+            Inst::ConvertPair {
+                to_ty: Type::E4m3x2 | Type::E5m2x2,
+                ..
+            }
+            | Inst::Convert {
+                from_ty: Type::E4m3x2 | Type::E5m2x2,
+                ..
+            } => (89, "8.1"),
             Inst::CopyAsync { .. }
             | Inst::CommitGroup
             | Inst::WaitGroup { .. }

@@ -307,6 +307,11 @@ impl Kernel {
         fresh(&mut self.registers, class)
     }
 
+    /// How many registers of a class there are: later ones have this number and higher ones.
+    pub(crate) fn made(&self, class: Class) -> u32 {
+        self.registers.get(&class).copied().unwrap_or(0)
+    }
+
     /// `n` new registers.
     pub(crate) fn regs(&mut self, class: Class, n: usize) -> Vec<Reg> {
         (0..n).map(|_| self.reg(class)).collect()

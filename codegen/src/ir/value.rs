@@ -136,6 +136,10 @@ pub(crate) enum Type {
     F16x2,
     /// Two bfloat16 in a 32-bit register.
     Bf16x2,
+    /// Two 8-bit floats with 4 bits of exponent in a 16-bit register.
+    E4m3x2,
+    /// Two 8-bit floats with 5 bits of exponent in a 16-bit register.
+    E5m2x2,
     /// IEEE binary32.
     F32,
     /// IEEE binary64.
@@ -147,7 +151,7 @@ impl Type {
     pub(crate) const fn bytes(self) -> u32 {
         match self {
             Type::U8 | Type::S8 => 1,
-            Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => 2,
+            Type::B16 | Type::U16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => 2,
             Type::B32 | Type::U32 | Type::S32 | Type::F32 | Type::F16x2 | Type::Bf16x2 => 4,
             Type::B64 | Type::U64 | Type::S64 | Type::F64 => 8,
         }

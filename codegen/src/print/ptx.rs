@@ -381,6 +381,8 @@ fn instruction(inst: &Inst) -> String {
         } => {
             let rounds = match (is_float(*to_ty), is_float(*from_ty)) {
                 (true, true) if to_ty.bytes() < from_ty.bytes() => ".rn",
+                // Exact, and written with a rounding.
+                _ if matches!(from_ty, Type::E4m3x2 | Type::E5m2x2) => ".rn",
                 (true, false) => ".rn",
                 (false, true) => ".rni",
                 _ => "",
@@ -417,13 +419,19 @@ fn instruction(inst: &Inst) -> String {
             to,
             high,
             low,
-        } => format!(
-            "cvt.rn.{}.f32 {}, {}, {}",
-            type_name(*to_ty),
-            register(*to),
-            register(*high),
-            register(*low)
-        ),
+        } => {
+            let saturates = match to_ty {
+                Type::E4m3x2 | Type::E5m2x2 => ".satfinite",
+                _ => "",
+            };
+            format!(
+                "cvt.rn{saturates}.{}.f32 {}, {}, {}",
+                type_name(*to_ty),
+                register(*to),
+                register(*high),
+                register(*low)
+            )
+        }
         Inst::Pack { to, parts } => format!("mov.b32 {}, {}", register(*to), group(parts)),
         Inst::Unpack { to, from } => format!("mov.b32 {}, {}", group(to), register(*from)),
         Inst::Permute { to, a, b, selector } => format!(
@@ -648,7 +656,14 @@ fn comparison(cmp: Cmp) -> &'static str {
 fn is_float(ty: Type) -> bool {
     matches!(
         ty,
-        Type::F16 | Type::Bf16 | Type::F16x2 | Type::Bf16x2 | Type::F32 | Type::F64
+        Type::F16
+            | Type::Bf16
+            | Type::F16x2
+            | Type::Bf16x2
+            | Type::E4m3x2
+            | Type::E5m2x2
+            | Type::F32
+            | Type::F64
     )
 }
 
@@ -658,6 +673,7 @@ fn binary(op: Binary, ty: Type) -> String {
         Binary::Sub => "sub",
         Binary::Mul if is_float(ty) => "mul",
         Binary::Mul => "mul.lo",
+        Binary::MulHi => "mul.hi",
         Binary::Min => "min",
         Binary::Max => "max",
         Binary::MinNan => "min.NaN",
@@ -666,6 +682,7 @@ fn binary(op: Binary, ty: Type) -> String {
         Binary::Shr => "shr",
         Binary::And => "and",
         Binary::Or => "or",
+        Binary::Xor => "xor",
     };
     format!("{name}.{}", type_name(ty))
 }
@@ -686,6 +703,8 @@ fn type_name(ty: Type) -> &'static str {
         Type::Bf16 => "bf16",
         Type::F16x2 => "f16x2",
         Type::Bf16x2 => "bf16x2",
+        Type::E4m3x2 => "e4m3x2",
+        Type::E5m2x2 => "e5m2x2",
         Type::F32 => "f32",
         Type::F64 => "f64",
     }

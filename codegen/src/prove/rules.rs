@@ -263,7 +263,6 @@ fn rules_hold_for_every_small_value() {
                         checked += 1;
                     }
                 };
-            let positive = (lo as i64..=hi as i64).all(|s| at(s) >= 0);
             for bits in 0..6 {
                 let low = symbols.low(&x, bits);
                 hold(&mut symbols, low, &|x| x.rem_euclid(1 << bits), "low bits");
@@ -313,10 +312,12 @@ fn rules_hold_for_every_small_value() {
                 hold(&mut symbols, least, &|x| x.min(y), "the smaller");
                 let most = symbols.max(&other, &x);
                 hold(&mut symbols, most, &|x| x.max(y), "the larger");
-                if positive && y >= 0 {
-                    let either = symbols.xor(&x, &other);
-                    hold(&mut symbols, either, &|x| x ^ y, "an exclusive or");
-                }
+                let either = symbols.xor(&x, &other);
+                hold(&mut symbols, either, &|x| x ^ y, "an exclusive or");
+                let sum = x.scale(3).plus(y);
+                let either = symbols.xor(&x, &sum);
+                let right = |x: i64| x ^ (3 * x + y);
+                hold(&mut symbols, either, &right, "an exclusive or of two");
             }
             // Periods of a type, by steps of an eighth.
             for ty in [Ty::U32, Ty::S32] {
@@ -330,7 +331,7 @@ fn rules_hold_for_every_small_value() {
     assert!(checked > 50_000, "{checked}");
 }
 
-/// The operations of pairs of values are those of index expressions, or the three that only values have.
+/// The operations of pairs of values are those of index expressions, or the three that only values have (`Min`, `Max`, `Or`).
 #[test]
 fn each_operation_of_values_has_its_meaning() {
     let value = |op: Binary, ty: Ty, a: i64, b: i64| {
@@ -340,6 +341,8 @@ fn each_operation_of_values_has_its_meaning() {
         (Binary::Add, 2, 2),
         (Binary::Sub, 0xffff_fff8, 0xffff_fff8),
         (Binary::Mul, 0xffff_fff1, 0xffff_fff1),
+        (Binary::MulHi, 4, 0xffff_ffff),
+        (Binary::Xor, 0xffff_fff8, 0xffff_fff8),
         (Binary::Min, 5, 0xffff_fffd),
         (Binary::Max, 0xffff_fffd, 5),
         (Binary::Shl, 0xffff_ffa0, 0xffff_ffa0),

@@ -536,7 +536,7 @@ impl Symbols {
         low.sub(&less)
     }
 
-    /// Exclusive or of values that are never negative.
+    /// Exclusive or, of two's complements if one of them may be negative.
     pub(super) fn xor(&mut self, x: &Lin, y: &Lin) -> Lin {
         let (x, y) = if x.terms.is_empty() { (y, x) } else { (x, y) };
         if let Some(b) = y.as_number() {
@@ -544,8 +544,7 @@ impl Symbols {
             let above = x.symbol_alignment().min(62);
             let (least, most) = b.range();
             let fits = least >= 0 && most < 1i64 << above;
-            let low = x.k.range().0 >= 0;
-            if fits && low {
+            if fits {
                 return Lin {
                     terms: x.terms,
                     k: x.k.zip(b, |a, b| a ^ b),
@@ -553,10 +552,13 @@ impl Symbols {
             }
         }
         let (a, b) = (self.range(x), self.range(y));
-        let hi = a.1.max(b.1).max(0) as u128;
-        let cover = hi.checked_next_power_of_two().unwrap_or(1 << 64) * 2;
+        // -1 - n has the bits of n, turned over: the ones that one of the two may have below its sign.
+        let bits = [a.0, a.1, b.0, b.1].map(|k| if k < 0 { !k } else { k });
+        let most = bits.into_iter().max().unwrap_or(0) as u128;
+        let cover = ((most + 1).next_power_of_two() - 1) as i128;
+        let least = if a.0 < 0 || b.0 < 0 { !cover } else { 0 };
         let each = self.differs(x) || self.differs(y);
-        self.defined(Definition::Xor(*x, *y), 0, cover as i128, each)
+        self.defined(Definition::Xor(*x, *y), least, cover, each)
     }
 
     pub(super) fn max(&mut self, x: &Lin, y: &Lin) -> Lin {

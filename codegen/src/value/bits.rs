@@ -1,4 +1,4 @@
-//! Bits of integers, and what lanes of a warp give each other.
+//! Bits of integers, high halves of products, and what lanes of a warp give each other.
 
 use super::{BrainPair, HalfPair, U32, Value};
 use crate::ir::{Binary, Inst, Kernel, Shuffle, Src, Type};
@@ -47,6 +47,45 @@ macro_rules! bit_operations {
                 k.at_line();
                 let other = other.into().src(k);
                 self.bitwise(k, (Binary::Or, Type::B32), other)
+            }
+
+            /// The bits that exactly one of them has.
+            ///
+            /// ```
+            /// use layout_codegen::ir::Kernel;
+            /// use layout_codegen::value::U32;
+            ///
+            /// let mut k = Kernel::new("k", 32);
+            /// let x: U32 = k.argument("x");
+            /// let flipped = x.xor(&mut k, 0xffff_0000);
+            /// # let _ = flipped;
+            /// ```
+            #[must_use]
+            #[track_caller]
+            pub fn xor(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
+                let other = other.into().src(k);
+                self.bitwise(k, (Binary::Xor, Type::B32), other)
+            }
+
+            /// The high 32 bits of the product of 64 bits, with or without sign as the type is.
+            ///
+            /// ```
+            /// use layout_codegen::ir::Kernel;
+            /// use layout_codegen::value::U32;
+            ///
+            /// let mut k = Kernel::new("k", 32);
+            /// let x: U32 = k.argument("x");
+            /// // A product of 64 bits: a round of a generator, or a quotient by a constant.
+            /// let (low, high) = (x.mul(&mut k, 0xd251_1f53), x.mul_hi(&mut k, 0xd251_1f53));
+            /// # let _ = (low, high);
+            /// ```
+            #[must_use]
+            #[track_caller]
+            pub fn mul_hi(self, k: &mut Kernel, other: impl Into<Self>) -> Self {
+                k.at_line();
+                let other = other.into().src(k);
+                self.bitwise(k, (Binary::MulHi, Type::$right), other)
             }
 
             /// Shifted to the left; 0 for 32 bits and more.

@@ -1,7 +1,7 @@
 //! Conversions, each with its rounding.
 
 use super::{Bf16x2, BrainPair, F16x2, F32, HalfPair, Kind, S32, U32, Value};
-use crate::ir::{Binary, Class, Inst, Kernel, Rounding, Src, Type};
+use crate::ir::{Binary, Class, Inst, Kernel, Reg, Rounding, Src, Type};
 
 macro_rules! casts {
     ($($from:ty: $method:ident -> $to:ident, $doc:literal;)*) => { $(
@@ -51,7 +51,7 @@ impl<T: Kind> Value<T> {
     }
 
     /// The same bits in a register of another class.
-    fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
+    pub(super) fn recast<To: Kind>(self, k: &mut Kernel) -> Value<To> {
         let from = self.register(k).into();
         // The assembler sees through the move between classes.
         Value::computed(k, |to| Inst::Move {
@@ -181,6 +181,69 @@ impl Value<f32> {
         self.pair(k, high.into())
     }
 
+    /// Two numbers rounded to 8-bit floats with 4 bits of exponent, nearest even and saturated to ±448: this one in the lowest byte, the other in the
+    /// next, above them 0. NaN stays NaN. To quantize. From `sm_89`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let bytes = x.pair_e4m3(&mut k, 0.0);
+    /// # let _ = bytes;
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn pair_e4m3(self, k: &mut Kernel, high: impl Into<F32>) -> U32 {
+        k.at_line();
+        let from = self.bytes(k, Type::E4m3x2, high.into());
+        Value::computed(k, |to| Inst::Convert {
+            to_ty: Type::U32,
+            from_ty: Type::U16,
+            to,
+            from,
+        })
+    }
+
+    /// Two numbers rounded to 8-bit floats with 5 bits of exponent, nearest even and saturated to ±57344: this one in the lowest byte, the other in the
+    /// next, above them 0. NaN stays NaN. To quantize. From `sm_89`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: F32 = k.argument("x");
+    /// let bytes = x.pair_e5m2(&mut k, 0.0);
+    /// # let _ = bytes;
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn pair_e5m2(self, k: &mut Kernel, high: impl Into<F32>) -> U32 {
+        k.at_line();
+        let from = self.bytes(k, Type::E5m2x2, high.into());
+        Value::computed(k, |to| Inst::Convert {
+            to_ty: Type::U32,
+            from_ty: Type::U16,
+            to,
+            from,
+        })
+    }
+
+    /// Two numbers as 8-bit floats in a register of 16 bits.
+    pub(crate) fn bytes(self, k: &mut Kernel, to_ty: Type, high: F32) -> Reg {
+        let [low, high] = [self, high].map(|x| x.register(k));
+        let to = k.reg(Class::B16);
+        k.push(Inst::ConvertPair {
+            to_ty,
+            to,
+            high,
+            low,
+        });
+        to
+    }
+
     fn pair<To: Kind>(self, k: &mut Kernel, high: F32) -> Value<To> {
         let [low, high] = [self, high].map(|x| x.register(k));
         Value::computed(k, |to| Inst::ConvertPair {
@@ -233,6 +296,46 @@ impl Value<i32> {
 }
 
 impl Value<u32> {
+    /// The 8-bit floats with 4 bits of exponent in its two low bytes, the lowest first; exact. From `sm_89`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::U32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: U32 = k.argument("x");
+    /// let [first, second] = x.e4m3_to_f32(&mut k);
+    /// # let _ = (first, second);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn e4m3_to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        k.at_line();
+        let word = self.register(k);
+        let half = k.unpack(word)[0];
+        byte_floats(k, Type::E4m3x2, half)
+    }
+
+    /// The 8-bit floats with 5 bits of exponent in its two low bytes, the lowest first; exact. From `sm_89`.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::U32;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let x: U32 = k.argument("x");
+    /// let [first, second] = x.e5m2_to_f32(&mut k);
+    /// # let _ = (first, second);
+    /// ```
+    #[must_use]
+    #[track_caller]
+    pub fn e5m2_to_f32(self, k: &mut Kernel) -> [F32; 2] {
+        k.at_line();
+        let word = self.register(k);
+        let half = k.unpack(word)[0];
+        byte_floats(k, Type::E5m2x2, half)
+    }
+
     /// Rounded to binary32, nearest even.
     ///
     /// ```
@@ -305,4 +408,15 @@ impl Value<BrainPair> {
         };
         [upper(Binary::Shl, 16), upper(Binary::And, 0xffff_0000)]
     }
+}
+
+/// Two 8-bit floats of a register of 16 bits, the low one first; exact.
+pub(crate) fn byte_floats(k: &mut Kernel, from_ty: Type, from: Reg) -> [F32; 2] {
+    let pair: F16x2 = Value::computed(k, |to| Inst::Convert {
+        to_ty: Type::F16x2,
+        from_ty,
+        to,
+        from,
+    });
+    pair.to_f32(k)
 }

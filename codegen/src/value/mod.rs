@@ -32,6 +32,7 @@ mod bits;
 mod convert;
 mod functions;
 mod predicate;
+mod unpack;
 mod variable;
 
 use std::marker::PhantomData;
@@ -40,6 +41,7 @@ use crate::index::Expr;
 use crate::index::code::{Ty, type_of};
 use crate::ir::{Class, Element, Inst, Kernel, Origin, ParamKind, Reg, Src, Type};
 
+pub(crate) use convert::byte_floats;
 pub use predicate::Predicate;
 pub use variable::Variable;
 

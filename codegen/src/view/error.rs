@@ -266,7 +266,7 @@ impl fmt::Display for ViewError {
             } => write!(f, "{operand} of {instruction} is {wanted}, not {given}"),
             Self::Conversion { from, to } => write!(
                 f,
-                "fragments are not converted from {from} to {to}: f32 becomes f16, bf16 or s8, and f16, bf16 and s32 become f32"
+                "fragments are not converted from {from} to {to}: f64 stays f64, and all other types become each other (f64 values become f32 by `F64::to_f32`)"
             ),
             Self::Fragment {
                 operation,

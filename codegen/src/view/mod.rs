@@ -42,7 +42,7 @@ pub(crate) use buffer::in_bytes;
 pub(crate) use choice::Choice;
 pub(crate) use element::Turn;
 pub use error::ViewError;
-pub use fragment::{Combine, Fragment};
+pub use fragment::{Combine, Fragment, Packed};
 pub use partition::Partition;
 pub use transfer::Values;
 pub use uses::Use;

@@ -91,7 +91,13 @@ pub(super) fn value(o: &Operands<'_>, inst: &Inst) -> Result<String, Missing> {
             let to = match to_ty {
                 Type::S32 => "int",
                 Type::U32 => "uint",
-                _ => return missing("a conversion of f32 to an integer that is not of 32 bits"),
+                // Through `int`, which repeats the sign.
+                Type::S8 => "char",
+                _ => {
+                    return missing(
+                        "a conversion of f32 to an integer that is not of 8 or 32 bits",
+                    );
+                }
             };
             let rounding = match rounding {
                 Rounding::Nearest => "rte",
@@ -99,7 +105,11 @@ pub(super) fn value(o: &Operands<'_>, inst: &Inst) -> Result<String, Missing> {
                 Rounding::Down => "rtn",
                 Rounding::Up => "rtp",
             };
-            format!("(uint)convert_{to}_sat_{rounding}({})", o.register(*from))
+            let narrow = if *to_ty == Type::S8 { "(int)" } else { "" };
+            format!(
+                "(uint){narrow}convert_{to}_sat_{rounding}({})",
+                o.register(*from)
+            )
         }
         Inst::Pack { parts, .. } => match &parts[..] {
             [low, high] => format!(
@@ -123,7 +133,12 @@ pub(super) fn value(o: &Operands<'_>, inst: &Inst) -> Result<String, Missing> {
                 bytes.join(", ")
             )
         }
-        Inst::ConvertPair { .. } => return missing("a conversion to a pair of halves"),
+        Inst::ConvertPair { to_ty, .. } => {
+            return missing(match to_ty {
+                Type::E4m3x2 | Type::E5m2x2 => "a conversion to 8-bit floats",
+                _ => "a conversion to a pair of halves",
+            });
+        }
         Inst::Shuffle { .. } => return missing("a warp shuffle, which needs warps of 32 threads"),
         Inst::CopyAsync { .. } | Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll => {
             return missing("cp.async, an asynchronous copy to shared memory");
@@ -166,6 +181,7 @@ fn arithmetic(ty: Type) -> Result<Type, Missing> {
     match ty {
         Type::F16 | Type::F16x2 => missing("arithmetic in f16"),
         Type::Bf16 | Type::Bf16x2 => missing("arithmetic in bf16"),
+        Type::E4m3x2 | Type::E5m2x2 => missing("arithmetic in 8-bit floats"),
         Type::U8 | Type::S8 | Type::U16 | Type::B16 => missing("arithmetic in 8 or 16 bits"),
         other => Ok(other),
     }
@@ -193,9 +209,9 @@ fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<Stri
         return Ok(format!("(ushort)({a} {op} {b})"));
     }
     let ty = arithmetic(ty)?;
-    // The smaller and the larger, and bits that come down, depend on the sign; sums and products do not.
+    // The smaller and the larger, and bits that come down, depend on the sign; sums and low halves of products do not.
     let at = match op {
-        Binary::Min | Binary::Max | Binary::Shr => ty,
+        Binary::Min | Binary::Max | Binary::Shr | Binary::MulHi => ty,
         _ => unsigned(ty),
     };
     let by = b;
@@ -215,6 +231,7 @@ fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<Stri
         Binary::Add => format!("{a} + {b}"),
         Binary::Sub => format!("{a} - {b}"),
         Binary::Mul => format!("{a} * {b}"),
+        Binary::MulHi => back(format!("mul_hi({a}, {b})")),
         Binary::Min if is_float(ty) => format!("fmin({a}, {b})"),
         Binary::Max if is_float(ty) => format!("fmax({a}, {b})"),
         Binary::Min => back(format!("min({a}, {b})")),
@@ -229,6 +246,7 @@ fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<Stri
         Binary::Shr => distance(format!("{a} >> {b}"), "0"),
         Binary::And => format!("{a} & {b}"),
         Binary::Or => format!("{a} | {b}"),
+        Binary::Xor => format!("{a} ^ {b}"),
     })
 }
 
@@ -238,6 +256,7 @@ fn bits_operator(op: Binary, by: Src) -> Option<&'static str> {
     match op {
         Binary::And => Some("&"),
         Binary::Or => Some("|"),
+        Binary::Xor => Some("^"),
         Binary::Shl if within => Some("<<"),
         Binary::Shr if within => Some(">>"),
         _ => None,

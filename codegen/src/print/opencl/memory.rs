@@ -10,7 +10,7 @@ pub(super) fn scalar(ty: Type) -> &'static str {
         Type::U8 => "uchar",
         Type::S8 => "char",
         // Bits: arithmetic on them is what `cl_khr_fp16` would be for.
-        Type::B16 | Type::U16 | Type::F16 | Type::Bf16 => "ushort",
+        Type::B16 | Type::U16 | Type::F16 | Type::Bf16 | Type::E4m3x2 | Type::E5m2x2 => "ushort",
         Type::B32 | Type::U32 | Type::S32 | Type::F16x2 | Type::Bf16x2 => "uint",
         Type::B64 | Type::U64 | Type::S64 => "ulong",
         Type::F32 => "float",

@@ -25,23 +25,34 @@ impl Fragment {
             Element::S32 => "its values are `S32` (`map_words`)",
             Element::F16 => "its words are `F16x2` (`map_words`), or convert it to f32",
             Element::Bf16 => "its words are `Bf16x2` (`map_words`), or convert it to f32",
-            _ => "convert it to f32 first",
+            Element::S8 | Element::E4m3 | Element::E5m2 => "convert it to f32",
         };
         Err(self.refuse(operation, accepted.to_owned()))
     }
 
-    /// The same tile with other registers.
-    fn with<T: Kind>(&self, k: &mut Kernel, values: Vec<Value<T>>) -> Self {
-        // A value that is handed through gets a register of its own: the two fragments are set apart from each other.
-        let fresh = |k: &mut Kernel, value: Value<T>| match value.register(k) {
-            same if self.registers.contains(&same) => value.copied(k).register(k),
-            other => other,
-        };
-        Self {
-            registers: values.into_iter().map(|v| fresh(k, v)).collect(),
+    /// The same tile with the values that `make` gives.
+    fn with<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        make: impl FnOnce(&mut Kernel) -> Result<Vec<Value<T>>, ViewError>,
+    ) -> Result<Self, ViewError> {
+        let before = k.made(T::CLASS);
+        let mut registers = Vec::new();
+        for value in make(k)? {
+            let register = value.register(k);
+            // A value that was there before, or comes twice, gets a register of its own: each value of a fragment is set apart from all else.
+            let own = register.id >= before && !registers.contains(&register);
+            registers.push(if own {
+                register
+            } else {
+                value.copied(k).register(k)
+            });
+        }
+        Ok(Self {
+            registers,
             origin: k.here(),
             ..self.clone()
-        }
+        })
     }
 
     /// This thread's values, as they are now: for what goes beyond [`Fragment::map`], as a scan along a row. Words of 16-bit elements are pairs.
@@ -133,8 +144,7 @@ impl Fragment {
     ) -> Result<Self, ViewError> {
         k.at_line();
         let values = self.typed(k, "a map")?;
-        let values = values.into_iter().map(|v| f(k, v)).collect();
-        Ok(self.with(k, values))
+        self.with(k, |k| Ok(values.into_iter().map(|v| f(k, v)).collect()))
     }
 
     /// `f` of each element of a fragment of f32 and its coordinates in the tile: masks, positions.
@@ -172,12 +182,14 @@ impl Fragment {
                 "it takes a tile of two modes".to_owned(),
             ));
         }
-        let mut values = Vec::new();
-        for (i, value) in self.typed(k, "a map")?.into_iter().enumerate() {
-            let at = self.coordinates(k, i)?;
-            values.push(f(k, value, at));
-        }
-        Ok(self.with(k, values))
+        let values = self.typed(k, "a map")?.into_iter().enumerate();
+        self.with(k, |k| {
+            let of = |(i, value)| {
+                let at = self.coordinates(k, i)?;
+                Ok(f(k, value, at))
+            };
+            values.map(of).collect()
+        })
     }
 
     /// `f` of each element of this fragment and the element of another one at the same coordinates. Along a mode in which the other one has
@@ -240,19 +252,87 @@ impl Fragment {
         mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>) -> Value<T>,
     ) -> Result<Self, ViewError> {
         k.at_line();
-        let (mine, theirs) = (
-            self.typed(k, "a pair of fragments")?,
-            other.typed(k, "a pair of fragments")?,
-        );
+        let mine = self.typed(k, "a zip of fragments")?;
+        let theirs = self.matched(k, other)?;
+        let pairs = mine.into_iter().zip(theirs);
+        self.with(k, |k| Ok(pairs.map(|(a, b)| f(k, a, b)).collect()))
+    }
+
+    /// [`Fragment::zip`] with two others: `f` of three elements at the same coordinates, so that products are added with one rounding (`fma`).
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let sums = k.accumulators(&mma, [16, 8], lane)?;
+    /// let (scale, shift) = (sums.reduce(&mut k, 1, Combine::Max)?, sums.reduce(&mut k, 1, Combine::Min)?);
+    /// let scaled = sums.zip3(&mut k, [&scale, &shift], |k, x, scale, shift| x.fma(k, scale, shift))?;
+    /// assert_eq!(scaled.shape(), [16, 8]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Fragment::zip`].
+    #[track_caller]
+    pub fn zip3(
+        &self,
+        k: &mut Kernel,
+        others: [&Fragment; 2],
+        f: impl FnMut(&mut Kernel, F32, F32, F32) -> F32,
+    ) -> Result<Self, ViewError> {
+        k.at_line();
+        self.zip3_words(k, others, f)
+    }
+
+    /// [`Fragment::zip3`] of words as values of their type ([`Fragment::map_words`]). Words of two elements are not broadcast.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::value::F16x2;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let [a, b, c] = [(); 3].map(|()| k.accumulators(&mma, [16, 8], lane));
+    /// let (a, b, c) = (a?, b?, c?);
+    /// let sums = a.zip3_words(&mut k, [&b, &c], |k, a: F16x2, b, c| a.fma(k, b, c))?;
+    /// assert_eq!(sums.values(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Fragment::zip`].
+    #[track_caller]
+    pub fn zip3_words<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        [b, c]: [&Fragment; 2],
+        mut f: impl FnMut(&mut Kernel, Value<T>, Value<T>, Value<T>) -> Value<T>,
+    ) -> Result<Self, ViewError> {
+        k.at_line();
+        let (of_b, of_c) = (self.matched(k, b)?, self.matched(k, c)?);
+        let mine = self.typed(k, "a zip of fragments")?;
+        let all = mine.into_iter().zip(of_b).zip(of_c);
+        self.with(k, |k| Ok(all.map(|((a, b), c)| f(k, a, b, c)).collect()))
+    }
+
+    /// For each of its words the word of another fragment at the same coordinates.
+    fn matched<T: Kind>(&self, k: &Kernel, other: &Fragment) -> Result<Vec<Value<T>>, ViewError> {
+        let theirs = other.typed(k, "a zip of fragments")?;
         let at = self.values_of(other)?;
-        let pairs = mine.into_iter().zip(at);
-        let values = pairs.map(|(a, at)| f(k, a, theirs[at])).collect();
-        Ok(self.with(k, values))
+        Ok(at.into_iter().map(|at| theirs[at]).collect())
     }
 
     /// For each of its words the word of another fragment at the same coordinates, 0 along the modes in which that one has extent 1.
     fn values_of(&self, other: &Fragment) -> Result<Vec<usize>, ViewError> {
-        let refuse = |reason: String| self.refuse("a pair of fragments", reason);
+        let refuse = |reason: String| self.refuse("a zip of fragments", reason);
         let fits = |(&mine, &theirs): (&i64, &i64)| theirs == mine || theirs == 1;
         let modes = self.shape.len();
         if other.shape.len() != modes || !self.shape.iter().zip(&other.shape).all(fits) {
@@ -371,6 +451,36 @@ impl Fragment {
     ) -> Result<(), ViewError> {
         k.at_line();
         let new = self.zip(k, other, f)?;
+        self.assign(k, &new)
+    }
+
+    /// [`Fragment::update`] with the elements of two other fragments at the same coordinates: a sum of products that a loop carries.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let lane = k.lane();
+    /// let [sums, a, b] = [(); 3].map(|()| k.accumulators(&mma, [16, 8], lane));
+    /// let (sums, a, b) = (sums?, a?, b?);
+    /// sums.update_with_both(&mut k, [&a, &b], |k, sum, a, b| a.fma(k, b, sum))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Fragment::zip`].
+    #[track_caller]
+    pub fn update_with_both(
+        &self,
+        k: &mut Kernel,
+        others: [&Fragment; 2],
+        f: impl FnMut(&mut Kernel, F32, F32, F32) -> F32,
+    ) -> Result<(), ViewError> {
+        k.at_line();
+        let new = self.zip3(k, others, f)?;
         self.assign(k, &new)
     }
 

@@ -39,6 +39,7 @@ mod product;
 mod reduce;
 mod relayout;
 mod split;
+mod unpack;
 
 use layout_core::Layout;
 
@@ -51,6 +52,7 @@ use crate::ir::{Class, Element, Kernel, Origin, Reg};
 
 pub use exchange::Combine;
 pub(super) use holders::along;
+pub use unpack::Packed;
 
 /// A tile in the registers of threads.
 ///
