@@ -86,6 +86,18 @@ pub(crate) struct Cell {
     pub(crate) who: Who,
 }
 
+/// Fills few places: by fours in line, where [`slice::fill`] calls a function.
+#[inline(always)]
+pub(crate) fn fill<T: Copy>(places: &mut [T], value: T) {
+    let (fours, rest) = places.as_chunks_mut::<4>();
+    for four in fours {
+        *four = [value; 4];
+    }
+    for one in rest {
+        *one = value;
+    }
+}
+
 /// The shadow of shared memory. Units are numbered from the start of the block's window.
 #[derive(Debug)]
 pub(crate) struct Shadow {
@@ -99,7 +111,7 @@ pub(crate) struct Shadow {
     pub(crate) cells: Vec<Cell>,
     /// Clock of the last read of unit u by actor a at [`Shadow::slot`]: by columns, since who reads one unit reads its neighbours.
     pub(crate) reads: Vec<u32>,
-    /// By unit: at least the clocks of its reads.
+    /// By unit: at least the clocks of its reads by warps; kept if only warps have columns.
     pub(crate) newest: Vec<u32>,
     pub(crate) last_reader: Vec<Who>,
     /// By warp: clocks up to which it has seen every warp, below its own; 0 if others than warps have clocks.
@@ -247,13 +259,16 @@ impl Shadow {
     #[inline(always)]
     pub(crate) fn mark_all_read(&mut self, units: Range<usize>, actor: usize, clock: u32) {
         let slots = self.slot(units.start, actor)..self.slot(units.end, actor);
+        let is_simple = self.is_simple();
         let (Some(reads), Some(newest)) = (self.reads.get_mut(slots), self.newest.get_mut(units))
         else {
             return;
         };
-        reads.fill(clock);
-        for newest in newest {
-            *newest = (*newest).max(clock);
+        fill(reads, clock);
+        if is_simple {
+            for newest in newest {
+                *newest = (*newest).max(clock);
+            }
         }
     }
 
@@ -292,7 +307,7 @@ impl Shadow {
         let cell = self.cells[u];
         let seen = &self.seen[warp];
         let mut bad = cell.clock > seen[cell.who.warp() as usize & 63];
-        if self.newest[u] > self.floors[warp] {
+        if !self.is_simple() || self.newest[u] > self.floors[warp] {
             for (actor, clock) in self.readers(u) {
                 bad |= clock > seen[actor & 63];
             }

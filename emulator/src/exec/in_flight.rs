@@ -10,7 +10,7 @@ use super::warp::Warp;
 use super::{Context, Env};
 use crate::lane_order::covers;
 use crate::proxies::{ACTORS, Remote, WARPGROUPS};
-use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who, fill};
 use crate::shared_conflicts::Conflict;
 
 /// Begins the writing of `landing` in the shared memory of block `rank` by an operation of `w` for the mbarrier `actor`: checks that all earlier
@@ -191,7 +191,7 @@ pub(crate) fn begin_reading(
             writes.0[actor] = writes.0[actor].max(cell.clock);
             same = Some(cell).filter(|_| conflict.is_none() && cell.clock != REMOTE);
         }
-        shadow.last_reader[range.clone()].fill(me);
+        fill(&mut shadow.last_reader[range.clone()], me);
         shadow.mark_all_read(range, reader as usize, IN_FLIGHT);
     }
     if let Some((offset, c)) = found {

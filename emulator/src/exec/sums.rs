@@ -15,7 +15,7 @@
 //!
 //! [`Sums::of`] says which numbers hold on which architecture.
 
-use super::rounding::{half, half_of};
+use super::rounding::{half_of, near_half};
 use crate::float::half_to_f32;
 use crate::ir::{Kept, Sums};
 
@@ -29,8 +29,6 @@ const NOT_FINITE: i16 = 8192;
 const MODERATE: i16 = 100;
 /// Columns that are added together: two vectors of f32, one of exponents.
 pub(super) const LANES: usize = 16;
-/// The bits of an f64 that an f32 has not.
-const LOW: u64 = 0x1fff_ffff;
 /// Products cut to whole numbers that are added in an i32: each is at most (2 − 2^-10)²·2^25 with the 11 significant bits that a factor has.
 const RUN: usize = 16;
 
@@ -349,16 +347,21 @@ fn fast(
         }
         if sums.kept == Kept::F16 {
             for j in 0..LANES {
-                // To odd in f32, so that it is rounded once.
-                let bits = f64::from(total[j]).to_bits();
-                let odd = ((bits & LOW) + LOW) & (LOW + 1);
-                let cut = f64::from_bits(bits & !LOW | odd) as f32;
-                c[j] = half_to_f32(half((cut * unit[j]).to_bits())) + 0.0;
+                // To odd in the 24 bits of an f32, so that it is rounded once.
+                let odd = total[j] >> 7 | i32::from(total[j] & 127 != 0);
+                let fits = total[j].unsigned_abs() < 1 << 24;
+                let (number, unit) = if fits {
+                    (total[j], unit[j])
+                } else {
+                    (odd, 128.0 * unit[j])
+                };
+                c[j] = near_half(number as f32 * unit) + 0.0;
             }
         } else {
             let lost = if sums.kept == Kept::E8m13 { 0x3ff } else { 0 };
             for j in 0..LANES {
-                let cut = f64::from_bits(f64::from(total[j]).to_bits() & !LOW) as f32;
+                // The 24 bits of f32.
+                let cut = f64::from_bits(f64::from(total[j]).to_bits() & !0x1fff_ffff) as f32;
                 c[j] = f32::from_bits((cut * unit[j]).to_bits() & !lost);
             }
         }
@@ -588,6 +591,35 @@ mod tests {
             };
         }
         sum
+    }
+
+    /// All products as great as their exponents let them be, of one sign, with an accumulator of either sign: 32 or 33 bits are needed.
+    #[test]
+    fn sums_too_great_for_an_i32_are_those_of_the_rules() {
+        use MmaType::{Bf16, E4m3, F16, F32};
+        let most = |bits: i32| 2.0 - 2f32.powi(-bits);
+        for (arch, ty, sum, x, k) in [
+            (90, F16, F32, most(10), 16),
+            (90, F16, F16, most(10), 16),
+            (90, Bf16, F32, most(7), 16),
+            (120, E4m3, F32, most(3), 32),
+            (120, E4m3, F16, most(3), 32),
+        ] {
+            let sums = Sums::of(arch, [ty, ty], sum, false);
+            let ones = Panels::new(k, vec![[x; LANES]; k], least(sums, 1));
+            for (sign, c) in [(1.0, 0.0), (1.0, 1.5), (-1.0, -1.75), (-1.0, 1.5)] {
+                let a = vec![sign * x; k];
+                let exponents = exponents(&a, least(sums, 0));
+                let row = Row {
+                    values: &a,
+                    exponents: &exponents,
+                };
+                let mut out = [c; LANES];
+                add_plain(sums, &row, &ones, true, &mut out);
+                let expected = by_the_rules(sums, &a, &vec![x; k], c);
+                assert_eq!(out, [expected; LANES], "{sums:?} {c}");
+            }
+        }
     }
 
     /// Random numbers of all types, near and far from each other, with zeros, subnormal numbers and what is not finite, on all architectures.
