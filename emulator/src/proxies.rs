@@ -15,16 +15,14 @@ use crate::fences::Fences;
 use crate::lane_order::{self, LaneOrder, Partial, Partials};
 use crate::shared::{Shadow, Who};
 
-/// Actors of a block: warps 0 to 31, warpgroups, the place of remote readers, and mbarriers.
+/// Actors of a block: warps 0 to 31, the place of remote readers, warpgroups, and mbarriers.
 pub(crate) const ACTORS: usize = 64;
-/// The first warpgroup as a reader by `wgmma`.
-pub(crate) const WARPGROUPS: usize = 32;
-/// The column of `reads` that says that another block has read.
-pub(crate) const REMOTE_READER: usize = 40;
-/// Columns of `reads` where others than warps read.
-pub(crate) const READERS: usize = REMOTE_READER + 1;
+/// The reader that stands for all other blocks.
+pub(crate) const REMOTE_READER: usize = 32;
+/// The first of eight warpgroups as readers by `wgmma`.
+pub(crate) const WARPGROUPS: usize = REMOTE_READER + 1;
 /// The first mbarrier as a writer; mbarriers share actors if there are more than 23.
-const MBARRIERS: usize = READERS;
+const MBARRIERS: usize = WARPGROUPS + 8;
 
 /// The actor of the `n`-th mbarrier of a block.
 pub(crate) fn mbarrier_actor(n: u32) -> u32 {

@@ -16,6 +16,7 @@
 //! the bulk copies that they track, each with a clock of its own. See [`crate::proxies`] for those and for what other blocks of the cluster do.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::proxies::{ACTORS, Clocks, REMOTE_READER, Remote};
 use crate::shared_conflicts::Conflict;
@@ -85,6 +86,18 @@ pub(crate) struct Cell {
     pub(crate) who: Who,
 }
 
+/// Fills few places: by fours in line, where [`slice::fill`] calls a function.
+#[inline(always)]
+pub(crate) fn fill<T: Copy>(places: &mut [T], value: T) {
+    let (fours, rest) = places.as_chunks_mut::<4>();
+    for four in fours {
+        *four = [value; 4];
+    }
+    for one in rest {
+        *one = value;
+    }
+}
+
 /// The shadow of shared memory. Units are numbered from the start of the block's window.
 #[derive(Debug)]
 pub(crate) struct Shadow {
@@ -92,10 +105,11 @@ pub(crate) struct Shadow {
     pub(crate) grain: u32,
     /// Whether the lanes of a warp count as unordered until `bar.warp.sync` or a barrier; `clocks` has their order then.
     pub(crate) lanes: bool,
-    /// Actors that have a column in `reads`: the warps, or all that read.
+    warps: usize,
+    /// Actors that have a column in `reads`: the warps, and if others read too, [`REMOTE_READER`] and the warpgroups.
     columns: usize,
     pub(crate) cells: Vec<Cell>,
-    /// Clock of the last read of unit u by actor a at [`Shadow::slot`].
+    /// Clock of the last read of unit u by actor a at [`Shadow::slot`]: by columns, since who reads one unit reads its neighbours.
     pub(crate) reads: Vec<u32>,
     /// By unit: at least the clocks of its reads by warps; kept if only warps have columns.
     pub(crate) newest: Vec<u32>,
@@ -117,16 +131,18 @@ impl Shadow {
     pub(crate) fn new(
         bytes: u32,
         grain_bytes: u32,
-        columns: usize,
+        (warps, others): (usize, bool),
         lanes: bool,
         mut clocks: Clocks,
     ) -> Self {
+        let columns = if others { warps + 1 + warps / 4 } else { warps };
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let units = ((bytes.div_ceil(4) * 4) >> grain) as usize;
-        clocks.lanes = lanes.then(|| Box::new(clocks.lane_order(units, columns.min(32))));
+        clocks.lanes = lanes.then(|| Box::new(clocks.lane_order(units, warps)));
         let mut s = Self {
             grain,
             lanes,
+            warps,
             columns,
             cells: vec![Cell::default(); units],
             reads: vec![0; units * columns],
@@ -150,12 +166,11 @@ impl Shadow {
         self.newest.fill(0);
         self.last_reader.fill(Who::default());
         self.floors = [0; 32];
-        let warps = self.columns.min(32);
-        for (w, row) in self.seen.iter_mut().enumerate().take(warps) {
+        for (w, row) in self.seen.iter_mut().enumerate().take(self.warps) {
             *row = [0; ACTORS];
             row[w] = 1;
         }
-        for w in 0..warps {
+        for w in 0..self.warps {
             self.settle(w);
         }
         self.clocks.reset();
@@ -214,50 +229,46 @@ impl Shadow {
     /// Whether only warps of this block have clocks.
     #[inline(always)]
     pub(crate) fn is_simple(&self) -> bool {
-        self.columns < REMOTE_READER
+        self.columns == self.warps
     }
 
-    /// The place in `reads` of unit `u` and actor `actor`. A warp reads neighbouring units, so its clocks lie together; where there are
-    /// many actors, most of whom never read, those of a unit do.
+    /// The place in `reads` of unit `u` and actor `actor`.
     #[inline(always)]
     pub(crate) fn slot(&self, u: usize, actor: usize) -> usize {
-        if self.is_simple() {
-            actor * self.cells.len() + u
+        let column = if actor < REMOTE_READER {
+            actor
         } else {
-            u * self.columns + actor
-        }
+            actor - REMOTE_READER + self.warps
+        };
+        column * self.cells.len() + u
     }
 
-    /// The clocks of the last reads of unit `u`, by actor.
-    pub(crate) fn readers(&self, u: usize) -> impl Iterator<Item = u32> {
-        (0..self.columns).map(move |actor| self.reads[self.slot(u, actor)])
+    /// The actors that read, with the clocks of their last reads of unit `u`.
+    pub(crate) fn readers(&self, u: usize) -> impl Iterator<Item = (usize, u32)> {
+        let others = REMOTE_READER..REMOTE_READER + self.columns - self.warps;
+        let clocks = self.reads.iter().skip(u).step_by(self.cells.len().max(1));
+        (0..self.warps).chain(others).zip(clocks.copied())
     }
 
-    /// Marks unit `u` as read by `actor` at `clock`; nothing if it has no column.
+    /// Marks unit `u` as read by `actor` at `clock`.
     pub(crate) fn mark_read(&mut self, u: usize, actor: usize, clock: u32) {
-        let slot = self.slot(u, actor);
-        if actor < self.columns && u < self.cells.len() {
-            self.reads[slot] = clock;
-            self.newest[u] = self.newest[u].max(clock);
-        }
+        self.mark_all_read(u..u + 1, actor, clock);
     }
 
-    /// Marks units as read by `actor` at `clock`, see [`Shadow::mark_read`].
-    pub(crate) fn mark_all_read(
-        &mut self,
-        units: std::ops::Range<usize>,
-        actor: usize,
-        clock: u32,
-    ) {
-        if self.is_simple() {
-            return units.for_each(|u| self.mark_read(u, actor, clock));
-        }
-        let slots = self
-            .reads
-            .iter_mut()
-            .skip(units.start * self.columns + actor);
-        for slot in slots.step_by(self.columns).take(units.len()) {
-            *slot = clock;
+    /// Marks `units` as read by `actor` at `clock`; nothing if it has no column.
+    #[inline(always)]
+    pub(crate) fn mark_all_read(&mut self, units: Range<usize>, actor: usize, clock: u32) {
+        let slots = self.slot(units.start, actor)..self.slot(units.end, actor);
+        let is_simple = self.is_simple();
+        let (Some(reads), Some(newest)) = (self.reads.get_mut(slots), self.newest.get_mut(units))
+        else {
+            return;
+        };
+        fill(reads, clock);
+        if is_simple {
+            for newest in newest {
+                *newest = (*newest).max(clock);
+            }
         }
     }
 
@@ -267,7 +278,7 @@ impl Shadow {
             return;
         }
         let seen = &self.seen[warp & 31];
-        let others = seen[..self.columns].iter().copied();
+        let others = seen[..self.warps].iter().copied();
         let floor = others.fold(seen[warp & 31] - 1, u32::min);
         self.floors[warp & 31] = floor;
     }
@@ -297,8 +308,8 @@ impl Shadow {
         let seen = &self.seen[warp];
         let mut bad = cell.clock > seen[cell.who.warp() as usize & 63];
         if !self.is_simple() || self.newest[u] > self.floors[warp] {
-            for (r, s) in self.readers(u).zip(seen) {
-                bad |= r > *s;
+            for (actor, clock) in self.readers(u) {
+                bad |= clock > seen[actor & 63];
             }
         }
         let conflict = if bad || self.lanes {

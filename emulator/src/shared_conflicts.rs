@@ -3,7 +3,7 @@
 //! Example: a write of a unit that warp 3 has read at clock 7, by a warp that has seen clock 6 of warp 3, is [`Conflict::AfterRead`].
 
 use crate::lane_order::{self, Partials};
-use crate::proxies::{ACTORS, Remote};
+use crate::proxies::{ACTORS, REMOTE_READER, Remote};
 use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
 
 /// What is wrong with an access.
@@ -165,8 +165,9 @@ impl Shadow {
             let order = self.clocks.lanes.as_ref();
             order.is_some_and(|o| partial.is_some_and(|p| p.covers(o.readers(u, w), clock)))
         };
-        let mut pairs = self.readers(u).zip(seen).enumerate();
-        let warp = pairs.position(|(w, (r, s))| r > *s && !known(w, r))? as u32;
+        let mut readers = self.readers(u).filter(|(w, _)| *w != REMOTE_READER);
+        let (warp, _) = readers.find(|(w, clock)| *clock > seen[w & 63] && !known(*w, *clock))?;
+        let warp = warp as u32;
         let last = self.last_reader[u];
         let who = (last.warp() == warp).then_some(last);
         if self.reads[self.slot(u, warp as usize)] == IN_FLIGHT {

@@ -137,7 +137,7 @@ mod tests {
     const WARPS: usize = 3;
 
     fn shadow() -> Shadow {
-        Shadow::new(512, 4, WARPS, false, Clocks::new(0, 1, false))
+        Shadow::new(512, 4, (WARPS, false), false, Clocks::new(0, 1, false))
     }
 
     /// The accesses of a warp one by one: the number of units with a conflict.

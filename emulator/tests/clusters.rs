@@ -292,6 +292,53 @@ fn a_block_that_the_cluster_has_not_is_named() {
     );
 }
 
+/// Blocks read what their neighbours keep, and then change their own: a barrier of the cluster must lie between, and is enough.
+#[test]
+fn blocks_may_write_what_others_have_read_after_a_barrier() {
+    let barrier = "barrier.cluster.arrive; barrier.cluster.wait;";
+    for between in [barrier, ""] {
+        let step = format!(
+            "ld.shared::cluster.u32 %r0, [%r1]; {between} add.u32 %rank, %rank, 4; st.shared.u32 [own], %rank; {barrier}"
+        );
+        let body = format!(
+            "xor.b32 %r2, %rank, 1; mapa.shared::cluster.u32 %r1, %a, %r2;
+    {step} {step} {step}
+    ld.shared::cluster.u32 %r0, [%r1]; cvt.u64.u32 %d, %r0;"
+        );
+        let (got, report) = go("neighbours", &body, BLOCKS);
+        if between.is_empty() {
+            let kinds: Vec<_> = report.findings.iter().map(|f| f.kind).collect();
+            assert!(kinds.contains(&FindingKind::SharedRace), "{kinds:?}");
+        } else {
+            assert!(report.is_clean(), "{:#?}", report.findings);
+            assert_eq!(got, [13, 12, 15, 14]);
+        }
+    }
+}
+
+/// One block writes into the memory of another, from which a third has read: a barrier of the cluster must lie between, and is enough.
+#[test]
+fn a_block_may_write_elsewhere_what_a_third_has_read_after_a_barrier() {
+    let barrier = "barrier.cluster.arrive; barrier.cluster.wait;";
+    for between in [barrier, ""] {
+        let body = format!(
+            "mov.u64 %d, 0;
+    mapa.shared::cluster.u32 %r1, %a, 2;
+    setp.eq.u32 %p1, %rank, 0; setp.eq.u32 %p2, %rank, 1;
+    @%p1 ld.shared::cluster.u32 %r0, [%r1];
+    {between}
+    @%p2 st.shared::cluster.u32 [%r1], 7;"
+        );
+        let (_, report) = go("thirds", &body, BLOCKS);
+        let kinds: Vec<_> = report.findings.iter().map(|f| f.kind).collect();
+        if between.is_empty() {
+            assert_eq!(kinds, [FindingKind::SharedRace]);
+        } else {
+            assert!(kinds.is_empty(), "{:#?}", report.findings);
+        }
+    }
+}
+
 /// Threads of a warpgroup, and bytes of shared memory that they fill with halves, 32 bytes each.
 const THREADS: usize = 128;
 const FILLED: usize = 16 * THREADS * 2;

@@ -289,7 +289,6 @@ pub(crate) fn observe(
         };
         let read = || {
             let who = match target.unread(u, &seen, some)? {
-                Conflict::AfterRead { warp, .. } if warp as usize == REMOTE_READER => return None,
                 Conflict::AfterRead { who: Some(who), .. } | Conflict::BeingRead(who) => who,
                 Conflict::AfterRead { warp, .. } => Who::new(pc, warp, 0),
                 _ => return None,
@@ -304,6 +303,14 @@ pub(crate) fn observe(
                 wrote: false,
             })
         };
+        let read_elsewhere = || {
+            let other = *target.remote_reads.get(&u).filter(|o| !knows(o))?;
+            Some(Conflict::Elsewhere {
+                other,
+                wrote: false,
+            })
+        };
+        let read = || read().or_else(read_elsewhere);
         let found = written.or_else(|| if store { read() } else { None });
         conflict = conflict.or(found.map(|c| (u, c)));
     }

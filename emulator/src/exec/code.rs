@@ -63,7 +63,7 @@ pub(crate) struct Code {
     /// `mma.sync`.
     pub(crate) mma: fn(&mut Warp, &Mma, u32),
     /// The arithmetic of `wgmma`.
-    pub(crate) wgmma: fn(&Wgmma, &SharedData, &Operation, &mut [Warp]),
+    pub(crate) wgmma: fn(&[(&Wgmma, Operation)], &SharedData, &mut [Warp]),
 }
 
 /// Defines both versions of each function, and the two tables.
@@ -134,6 +134,6 @@ twice! {
         pack::unpack(w, a, bits, parts, active), pack::unpack(w, a, bits, parts, active);
     mma: fn(w: &mut Warp, m: &Mma, active: u32),
         mma::mma(w, m, active, sums::add_plain), mma::mma(w, m, active, sums::add_simd);
-    wgmma: fn(m: &Wgmma, shared: &SharedData, op: &Operation, warps: &mut [Warp]),
-        wgmma_product::multiply(m, shared, op, warps, sums::add_plain), wgmma_product::multiply(m, shared, op, warps, sums::add_simd);
+    wgmma: fn(chain: &[(&Wgmma, Operation)], shared: &SharedData, warps: &mut [Warp]),
+        wgmma_product::multiply(chain, shared, warps, sums::add_plain), wgmma_product::multiply(chain, shared, warps, sums::add_simd);
 }

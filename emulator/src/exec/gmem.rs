@@ -456,6 +456,7 @@ fn stored_byte(w: &Warp, a: &Access, lane: usize, k: u32) -> Option<u8> {
 }
 
 /// The optional checks on global memory, on an access `a` or, without, on a copy, whose values are not known; returns the lanes that read bytes which nothing has written.
+#[cold]
 #[inline(never)]
 #[allow(clippy::too_many_arguments)] // an access is that much
 pub(crate) fn observe_global(

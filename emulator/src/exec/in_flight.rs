@@ -9,8 +9,8 @@ use super::smem::report_conflict;
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::lane_order::covers;
-use crate::proxies::{ACTORS, REMOTE_READER, Remote, WARPGROUPS};
-use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who};
+use crate::proxies::{ACTORS, Remote, WARPGROUPS};
+use crate::shared::{Cell, IN_FLIGHT, REMOTE, Shadow, Who, fill};
 use crate::shared_conflicts::Conflict;
 
 /// Begins the writing of `landing` in the shared memory of block `rank` by an operation of `w` for the mbarrier `actor`: checks that all earlier
@@ -99,17 +99,13 @@ pub(crate) fn begin_writing(
                         && shadow.unordered_readers(u, warp, lanes.trailing_zeros(), last.lane());
                     found.then_some(Conflict::AfterLaneRead(last))
                 });
-                let unread = || shadow.unread(u, &seen, some[rank].as_ref());
-                let conflict = conflict.or_else(|| match unread() {
-                    Some(Conflict::AfterRead { warp, .. }) if warp as usize == REMOTE_READER => {
-                        shadow.remote_reads.get(&u).filter(|o| !knows(o)).map(|o| {
-                            Conflict::Elsewhere {
-                                other: *o,
-                                wrote: false,
-                            }
-                        })
-                    }
-                    other => other,
+                let conflict = conflict.or_else(|| shadow.unread(u, &seen, some[rank].as_ref()));
+                let conflict = conflict.or_else(|| {
+                    let other = *shadow.remote_reads.get(&u).filter(|o| !knows(o))?;
+                    Some(Conflict::Elsewhere {
+                        other,
+                        wrote: false,
+                    })
                 });
                 found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
                 let who = if reduction { me.atomic() } else { me };
@@ -195,7 +191,7 @@ pub(crate) fn begin_reading(
             writes.0[actor] = writes.0[actor].max(cell.clock);
             same = Some(cell).filter(|_| conflict.is_none() && cell.clock != REMOTE);
         }
-        shadow.last_reader[range.clone()].fill(me);
+        fill(&mut shadow.last_reader[range.clone()], me);
         shadow.mark_all_read(range, reader as usize, IN_FLIGHT);
     }
     if let Some((offset, c)) = found {

@@ -68,6 +68,7 @@ pub(super) fn shared(
 }
 
 /// The order that strong accesses of the active lanes make.
+#[cold]
 #[inline(never)]
 pub(super) fn synchronise(
     env: &mut Env,
@@ -388,6 +389,7 @@ fn check_store(
     }
 }
 
+#[cold]
 #[inline(never)]
 fn find_lost(
     cx: &Context<'_>,

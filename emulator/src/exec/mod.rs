@@ -81,7 +81,7 @@ use crate::launch::{Launch, Options};
 use crate::memory::{Allocation, GlobalMemory};
 use crate::module::Kernel;
 use crate::pattern::Pattern;
-use crate::proxies::{Clocks, READERS};
+use crate::proxies::Clocks;
 use crate::report::{Finding, FindingKind, Traffic};
 use crate::shared::Shadow;
 use crate::shared_data::SharedData;
@@ -459,17 +459,20 @@ impl Worker {
     pub(crate) fn new(cx: &Context<'_>) -> Self {
         let blocks = cx.blocks();
         let proxies = cx.program.uses_async;
-        let columns = if proxies || blocks > 1 {
-            READERS
-        } else {
-            cx.warps()
-        };
+        let others = proxies || blocks > 1;
         let shadow = |rank| {
             let mut clocks = Clocks::new(rank, blocks, proxies);
             clocks.fences = cx.program.relaxes.then(|| Box::new(Fences::new()));
             let grain = cx.program.shared_grain;
-            cx.sanitize
-                .then(|| Shadow::new(cx.shared_bytes, grain, columns, cx.lane_races, clocks))
+            cx.sanitize.then(|| {
+                Shadow::new(
+                    cx.shared_bytes,
+                    grain,
+                    (cx.warps(), others),
+                    cx.lane_races,
+                    clocks,
+                )
+            })
         };
         let state = |rank| BlockState {
             shared: SharedData::new(cx.shared_bytes),

@@ -26,7 +26,7 @@ const LEAST_STEPS: u64 = 512;
 
 /// A cluster that waits for others.
 struct Parked {
-    worker: Worker,
+    worker: Box<Worker>,
     /// It goes round for ever if nothing has happened since this many events.
     round: Option<u64>,
 }
@@ -39,8 +39,8 @@ struct State {
     /// Clusters that host threads run now.
     running: u64,
     parked: VecDeque<Parked>,
-    /// Memory of clusters that have ended.
-    idle: Vec<Worker>,
+    /// Memory of clusters that have ended: in boxes, since each block takes it from here and puts it back.
+    idle: Vec<Box<Worker>>,
     /// Blocks that have ended.
     done: u64,
     /// How many times a cluster has stopped after others could have seen what it did, or has ended.
@@ -83,7 +83,7 @@ impl<'a> Residents<'a> {
     }
 
     /// The cluster to run now: the next, if the device has room for it, else the one that has been waiting longest.
-    fn take(&self) -> Option<Worker> {
+    fn take(&self) -> Option<Box<Worker>> {
         let cx = self.cx;
         let mut state = self.state.lock().ok()?;
         let state = &mut *state;
@@ -98,7 +98,10 @@ impl<'a> Residents<'a> {
             let count = cx.residents.min(cx.clusters() - first);
             let index = first + schedule::cluster(seed, place - first, count);
             state.next += 1;
-            let mut worker = state.idle.pop().unwrap_or_else(|| Worker::new(cx));
+            let mut worker = state
+                .idle
+                .pop()
+                .unwrap_or_else(|| Box::new(Worker::new(cx)));
             worker.begin(cx, index);
             worker
         } else {
@@ -112,7 +115,7 @@ impl<'a> Residents<'a> {
     }
 
     /// A cluster has ended, or waits. Its counts go to `tally`.
-    fn stop(&self, mut worker: Worker, outcome: &Outcome, tally: &mut Tally) {
+    fn stop(&self, mut worker: Box<Worker>, outcome: &Outcome, tally: &mut Tally) {
         let cx = self.cx;
         let Ok(mut state) = self.state.lock() else {
             return;

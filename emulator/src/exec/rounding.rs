@@ -59,6 +59,24 @@ pub(super) fn bfloat(x: u32) -> u32 {
     }
 }
 
+/// A finite f32 rounded to the nearest number that an f16 holds, or to an infinity: [`half`] and back in fewer steps.
+#[inline(always)]
+pub(super) fn near_half(x: f32) -> f32 {
+    let (sign, size) = (x.to_bits() & 0x8000_0000, x.to_bits() & 0x7fff_ffff);
+    // The last bit of a subnormal half is 2^-24, that of an f32 from 0.5 to 1.
+    let subnormal = (f32::from_bits(size) + 0.5 - 0.5).to_bits();
+    // Half a unit of what is cut, less if it is even, rounds.
+    let normal = (size + 0xfff + (size >> 13 & 1)) & !0x1fff;
+    let number = if size < 113 << 23 { subnormal } else { normal };
+    // From 65520 on, what rounds is beyond the largest half.
+    let number = if size >= 0x477f_f000 {
+        0x7f80_0000
+    } else {
+        number
+    };
+    f32::from_bits(sign | number)
+}
+
 /// f32 bits to f16, rounded to nearest.
 #[inline(always)]
 pub(super) fn half(x: u32) -> u32 {
@@ -89,8 +107,8 @@ pub(super) fn half_of(x: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::half_of;
-    use crate::float::narrow;
+    use super::{half, half_of, near_half};
+    use crate::float::{half_to_f32, narrow};
     use crate::ir::{Format, Rounding};
 
     /// Against the definition: numbers of all sizes, and ties of halves with what is next to them.
@@ -115,6 +133,11 @@ mod tests {
             });
             let exact = narrow(x, Format::F16, Rounding::Nearest, false) as u32;
             assert_eq!(half_of(x), exact, "{x:e}");
+            let x = x as f32;
+            if x.is_finite() {
+                let there_and_back = half_to_f32(half(x.to_bits()));
+                assert_eq!(near_half(x).to_bits(), there_and_back.to_bits(), "{x:e}");
+            }
         }
         for x in [
             0.0,

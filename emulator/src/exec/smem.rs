@@ -79,6 +79,7 @@ pub(crate) fn check_shared(
     sort_out_shared(cx, env, w, pc, at, bytes, active)
 }
 
+#[cold]
 #[inline(never)]
 pub(super) fn sort_out_shared(
     cx: &Context<'_>,

@@ -15,7 +15,7 @@
 //!
 //! [`Sums::of`] says which numbers hold on which architecture.
 
-use super::rounding::half_of;
+use super::rounding::{half_of, near_half};
 use crate::float::half_to_f32;
 use crate::ir::{Kept, Sums};
 
@@ -117,8 +117,8 @@ pub(super) fn moderate(a: &[i16], b: &Panels) -> bool {
 }
 
 /// See [`add`].
-trait Greatest: Fn([i16; LANES], &[i16], &[[i16; LANES]]) -> [i16; LANES] {}
-impl<F: Fn([i16; LANES], &[i16], &[[i16; LANES]]) -> [i16; LANES]> Greatest for F {}
+trait Greatest: Fn(&[i16], &[[i16; LANES]]) -> [i16; LANES] {}
+impl<F: Fn(&[i16], &[[i16; LANES]]) -> [i16; LANES]> Greatest for F {}
 /// See [`add`].
 trait Total: Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES] {}
 impl<F: Fn(&[f32], &[[f32; LANES]], &[f32; LANES]) -> [i32; LANES]> Total for F {}
@@ -128,7 +128,8 @@ pub(crate) type Adder = fn(Sums, &Row<'_>, &Panels, bool, &mut [f32]);
 
 /// [`add`] for every machine.
 pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, sum: &mut [f32]) {
-    let greatest = |mut top: [i16; LANES], es: &[i16], others: &[[i16; LANES]]| {
+    let greatest = |es: &[i16], others: &[[i16; LANES]]| {
+        let mut top = [ZERO; LANES];
         for (e, others) in es.iter().zip(others) {
             for j in 0..LANES {
                 top[j] = top[j].max(e.wrapping_add(others[j]));
@@ -148,6 +149,21 @@ pub(super) fn add_plain(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, 
     add(sums, a, b, is_moderate, sum, (greatest, total));
 }
 
+/// Calls `one` with each pair of `xs` and `ys`, four at a time: no step is of another depth than a multiple.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn by_fours<X, Y>(xs: &[X], ys: &[Y], one: &mut impl FnMut(&X, &Y)) {
+    let ((xs, last), (ys, lasts)) = (xs.as_chunks::<4>(), ys.as_chunks::<4>());
+    for (xs, ys) in xs.iter().zip(ys) {
+        for i in 0..4 {
+            one(&xs[i], &ys[i]);
+        }
+    }
+    for (x, y) in last.iter().zip(lasts) {
+        one(x, y);
+    }
+}
+
 /// [`add`] with the features of the fast version of the interpreter. The results are the same to the bit.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt,lzcnt")]
@@ -158,17 +174,18 @@ pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, s
         _mm256_set1_epi16, _mm256_set1_epi32, _mm256_set1_ps, _mm256_setr_epi16, _mm256_setr_ps,
     };
     // LLVM makes vectors along the depth of a loop that says this.
-    let greatest = |top: [i16; LANES], es: &[i16], others: &[[i16; LANES]]| {
+    let greatest = |es: &[i16], others: &[[i16; LANES]]| {
         let load = |x: &[i16; LANES]| -> __m256i {
             _mm256_setr_epi16(
                 x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12],
                 x[13], x[14], x[15],
             )
         };
-        let mut top = load(&top);
-        for (e, others) in es.iter().zip(others) {
+        let mut top = _mm256_set1_epi16(ZERO);
+        let mut one = |e: &i16, others: &[i16; LANES]| {
             top = _mm256_max_epi16(top, _mm256_add_epi16(_mm256_set1_epi16(*e), load(others)));
-        }
+        };
+        by_fours(es, others, &mut one);
         [
             _mm256_extract_epi16::<0>(top) as i16,
             _mm256_extract_epi16::<1>(top) as i16,
@@ -208,13 +225,14 @@ pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, s
         };
         let scales = [load(scale, 0), load(scale, 1)];
         let mut fixed = [_mm256_set1_epi32(0); 2];
-        for (x, ys) in xs.iter().zip(values) {
+        let mut one = |x: &f32, ys: &[f32; LANES]| {
             let x = _mm256_set1_ps(*x);
             for h in 0..2 {
                 let product = _mm256_mul_ps(_mm256_mul_ps(x, load(ys, h)), scales[h]);
                 fixed[h] = _mm256_add_epi32(fixed[h], _mm256_cvttps_epi32(product));
             }
-        }
+        };
+        by_fours(xs, values, &mut one);
         let mut out = [0; LANES];
         out[..8].copy_from_slice(&store(fixed[0]));
         out[8..].copy_from_slice(&store(fixed[1]));
@@ -223,8 +241,8 @@ pub(super) fn add_simd(sums: Sums, a: &Row<'_>, b: &Panels, is_moderate: bool, s
     add(sums, a, b, is_moderate, sum, (greatest, total));
 }
 
-/// Adds the products of a row of A with B to the sums of its columns. Of the two functions, `greatest` is given exponents by column, and finds
-/// the greatest of each and of the sums of exponents down its column; `total` multiplies rows of a panel by numbers and a
+/// Adds the products of a row of A with B to the sums of its columns. Of the two functions, `greatest` finds the
+/// greatest of the sums of exponents down each column; `total` multiplies rows of a panel by numbers and a
 /// scale by column, cuts the products to whole numbers and adds them, [`RUN`] at most. `is_moderate` is [`moderate`] of the
 /// exponents. Where bytes are added in halves ([`Sums::halves`]), the first half of the depth is the first of them.
 #[inline(always)]
@@ -238,17 +256,20 @@ fn add(
 ) {
     let panels = b.values.chunks_exact(b.depth.max(1));
     let panels = panels.zip(b.exponents.chunks_exact(b.depth.max(1)));
-    for (panel, out) in panels.zip(sum.chunks_mut(LANES)) {
-        let mut c = [0.0; LANES];
-        c[..out.len()].copy_from_slice(out);
+    // Whole panels are copied by a few instructions, slices by a call.
+    let (whole, rest) = sum.as_chunks_mut();
+    let mut last = [0.0; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    let lasts = (!rest.is_empty()).then_some(&mut last);
+    for (panel, out) in panels.zip(whole.iter_mut().chain(lasts)) {
         let done = if is_moderate {
-            fast(sums, a, panel, &c, (&greatest, &total))
+            fast(sums, a, panel, out, (&greatest, &total))
         } else {
             None
         };
-        let done = done.unwrap_or_else(|| careful(sums, a, panel, &c));
-        out.copy_from_slice(&done[..out.len()]);
+        *out = done.unwrap_or_else(|| careful(sums, a, panel, out));
     }
+    rest.copy_from_slice(&last[..rest.len()]);
 }
 
 /// Where number `l` of `k` along the depth is for [`add`].
@@ -276,7 +297,7 @@ fn depth(sums: Sums, k: usize) -> usize {
 type Panel<'a> = (&'a [[f32; LANES]], &'a [[i16; LANES]]);
 
 /// [`add`] for a panel, where all numbers are so far from the ends of f32 that products are exact in it and sums are normal numbers or zero; `None` if an
-/// accumulator is not.
+/// accumulator is not, or if a sum is too great for an i32.
 ///
 /// A product times the scale of the step is below 2^27, and a number too small for f32 has no whole part: the conversion to i32 cuts at the right bit.
 #[inline(always)]
@@ -287,57 +308,61 @@ fn fast(
     out: &[f32; LANES],
     (greatest, add): (&impl Greatest, &impl Total),
 ) -> Option<[f32; LANES]> {
-    let depth = depth(sums, a.values.len());
-    let fraction = i32::from(sums.fraction);
+    let (k, depth) = (a.values.len(), depth(sums, a.values.len()));
+    let (fraction, limit) = (i32::from(sums.fraction), i32::from(MODERATE));
     let mut c = if sums.halves { [0.0; LANES] } else { *out };
-    let xs = a.values.chunks_exact(depth);
-    let es = a.exponents.chunks_exact(depth);
-    let values = values.chunks_exact(depth);
-    let exponents = exponents.chunks_exact(depth);
-    for ((xs, es), (values, exponents)) in xs.zip(es).zip(values.zip(exponents)) {
-        let mut top = [0; LANES];
-        for j in 0..LANES {
-            top[j] = exponent(c[j], -126);
-        }
-        let top = greatest(top, es, exponents);
-        let mut extreme = false;
-        for j in 0..LANES {
-            extreme |= top[j] > MODERATE || (top[j] < -MODERATE && top[j] > NONE);
-        }
-        if extreme {
-            return None;
-        }
+    // Not in chunks: a division for each panel would cost a tenth of the time.
+    let mut first = 0;
+    while first < k {
+        let step = first..k.min(first + depth);
+        first = step.end;
+        let (xs, es) = (&a.values[step.clone()], &a.exponents[step.clone()]);
+        let (values, exponents) = (&values[step.clone()], &exponents[step]);
+        let top = greatest(es, exponents);
+        // Negative in a lane whose numbers are extreme.
+        let mut extreme = [0; LANES];
         let (mut scale, mut unit) = ([0.0; LANES], [0.0; LANES]);
         for j in 0..LANES {
-            let up = fraction - i32::from(top[j].max(-MODERATE));
+            // Where it is not that of [`exponent`], it is extreme.
+            let number = (c[j].to_bits() >> 23 & 0xff) as i32 - 127;
+            let number = if c[j] == 0.0 { ZERO.into() } else { number };
+            let top = number.max(top[j].into());
+            extreme[j] = (limit - top) | ((limit + top) & (i32::from(NONE) - top));
+            let up = fraction - top.max(-limit);
             scale[j] = f32::from_bits(((127 + up) << 23) as u32);
             unit[j] = f32::from_bits(((127 - up) << 23) as u32);
         }
-        let mut total = [0.0; LANES];
         // The accumulator is cut as a product with 1 is.
-        let fixed = add(&[1.0], &[c], &scale);
-        for j in 0..LANES {
-            total[j] = f64::from(fixed[j]);
-        }
+        let mut total = add(&[1.0], &[c], &scale);
         for (xs, values) in xs.chunks(RUN).zip(values.chunks(RUN)) {
             let fixed = add(xs, values, &scale);
             for j in 0..LANES {
-                total[j] += f64::from(fixed[j]);
+                let sum = total[j].wrapping_add(fixed[j]);
+                extreme[j] |= (sum ^ total[j]) & (sum ^ fixed[j]);
+                total[j] = sum;
             }
         }
-        match sums.kept {
-            Kept::F16 => {
-                for j in 0..LANES {
-                    c[j] = half_to_f32(half_of(total[j] * f64::from(unit[j]))) + 0.0;
-                }
+        if extreme.iter().fold(0, |all, lane| all | lane) < 0 {
+            return None;
+        }
+        if sums.kept == Kept::F16 {
+            for j in 0..LANES {
+                // To odd in the 24 bits of an f32, so that it is rounded once.
+                let odd = total[j] >> 7 | i32::from(total[j] & 127 != 0);
+                let fits = total[j].unsigned_abs() < 1 << 24;
+                let (number, unit) = if fits {
+                    (total[j], unit[j])
+                } else {
+                    (odd, 128.0 * unit[j])
+                };
+                c[j] = near_half(number as f32 * unit) + 0.0;
             }
-            kept => {
-                let lost = if kept == Kept::E8m13 { 0x3ff } else { 0 };
-                for j in 0..LANES {
-                    // The 24 bits of f32.
-                    let cut = f64::from_bits(total[j].to_bits() & !0x1fff_ffff) as f32;
-                    c[j] = f32::from_bits((cut * unit[j]).to_bits() & !lost);
-                }
+        } else {
+            let lost = if sums.kept == Kept::E8m13 { 0x3ff } else { 0 };
+            for j in 0..LANES {
+                // The 24 bits of f32.
+                let cut = f64::from_bits(f64::from(total[j]).to_bits() & !0x1fff_ffff) as f32;
+                c[j] = f32::from_bits((cut * unit[j]).to_bits() & !lost);
             }
         }
     }
@@ -566,6 +591,35 @@ mod tests {
             };
         }
         sum
+    }
+
+    /// All products as great as their exponents let them be, of one sign, with an accumulator of either sign: 32 or 33 bits are needed.
+    #[test]
+    fn sums_too_great_for_an_i32_are_those_of_the_rules() {
+        use MmaType::{Bf16, E4m3, F16, F32};
+        let most = |bits: i32| 2.0 - 2f32.powi(-bits);
+        for (arch, ty, sum, x, k) in [
+            (90, F16, F32, most(10), 16),
+            (90, F16, F16, most(10), 16),
+            (90, Bf16, F32, most(7), 16),
+            (120, E4m3, F32, most(3), 32),
+            (120, E4m3, F16, most(3), 32),
+        ] {
+            let sums = Sums::of(arch, [ty, ty], sum, false);
+            let ones = Panels::new(k, vec![[x; LANES]; k], least(sums, 1));
+            for (sign, c) in [(1.0, 0.0), (1.0, 1.5), (-1.0, -1.75), (-1.0, 1.5)] {
+                let a = vec![sign * x; k];
+                let exponents = exponents(&a, least(sums, 0));
+                let row = Row {
+                    values: &a,
+                    exponents: &exponents,
+                };
+                let mut out = [c; LANES];
+                add_plain(sums, &row, &ones, true, &mut out);
+                let expected = by_the_rules(sums, &a, &vec![x; k], c);
+                assert_eq!(out, [expected; LANES], "{sums:?} {c}");
+            }
+        }
     }
 
     /// Random numbers of all types, near and far from each other, with zeros, subnormal numbers and what is not finite, on all architectures.

@@ -45,6 +45,9 @@ const fn pred(row: Row) -> Reg {
 }
 
 /// Before an instruction that the warp watches: lanes `mask` reach it and `active` execute it.
+///
+/// Cold, as what else is rare in the main loop: where it is not, the loop keeps its state in memory for the sake of the call.
+#[cold]
 #[inline(never)]
 pub(super) fn before(
     cx: &Context<'_>,

@@ -257,6 +257,7 @@ impl Warp {
     }
 
     /// The lanes in which register row `row` of `file` has been written.
+    #[inline]
     pub(crate) fn defined(&self, file: File, row: u32) -> u32 {
         if let (ALL, Some(bits)) = (self.watch, &self.bits) {
             return !bits.lanes(Reg { file, row });
@@ -268,6 +269,7 @@ impl Warp {
         }
     }
 
+    #[inline]
     pub(crate) fn define(&mut self, file: File, row: u32, lanes: u32) {
         if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
             return bits.clear(Reg { file, row }, lanes);
@@ -279,6 +281,7 @@ impl Warp {
         }
     }
 
+    #[inline]
     pub(crate) fn undefine(&mut self, file: File, row: u32, lanes: u32) {
         if let (ALL, Some(bits)) = (self.watch, &mut self.bits) {
             return bits.forget(Reg { file, row }, lanes);
@@ -446,18 +449,22 @@ impl Warp {
     /// that wait at a meeting point for them: those go on alone.
     ///
     /// Example: the lane that got a lock waits after the loop in which the others try to get it.
+    #[inline(always)]
     pub(super) fn spin(&mut self, used: u32, stopped: bool, effect: bool) {
-        for (count, over) in self.spins.iter_mut().zip([stopped, effect, false]) {
-            *count = if over { 0 } else { *count + used };
+        let mut long = false;
+        for (i, over) in [stopped, effect, false].into_iter().enumerate() {
+            self.spins[i] = if over { 0 } else { self.spins[i] + used };
+            long |= self.spins[i] >= SPINS[i];
         }
-        if self
-            .spins
-            .iter()
-            .zip(SPINS)
-            .all(|(count, most)| *count < most)
-        {
-            return;
+        if long {
+            self.let_others_go();
         }
+    }
+
+    /// Splits run for long: lanes that wait for them at a meeting point go on alone if the splits look at memory.
+    #[cold]
+    #[inline(never)]
+    fn let_others_go(&mut self) {
         if self.polls != self.spin_polls {
             for i in 0..self.splits.len() {
                 let s = self.splits[i];
@@ -546,8 +553,10 @@ impl Warp {
 
     /// Lets splits at `bar.warp.sync` go on when all the lanes they name are there, or have exited.
     pub(crate) fn serve_warp_sync(&mut self) -> bool {
-        let complete = self.synchronised(self.at_warp_sync());
-        self.meet(complete)
+        match self.at_warp_sync() {
+            0 => false,
+            waiting => self.meet(self.synchronised(waiting)),
+        }
     }
 
     /// The lanes `complete` have met at `bar.warp.sync`: splits that wait there go on if all their lanes have.

@@ -33,6 +33,7 @@ use super::{Context, Env, Site};
 use crate::ir::{MmaType, Multiplicand, Op, Reg, Wgmma};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
+use crate::shared::IN_FLIGHT;
 use crate::types::File;
 use crate::windows::SHARED_BASE;
 
@@ -78,13 +79,15 @@ impl Pipeline {
     }
 }
 
-/// The chunks of shared memory that an operation reads, all of them inside.
+/// Bytes of shared memory, by offset and length.
+type Runs = Vec<(u32, u32)>;
+
+/// The shared memory that an operation reads, all of it inside.
 #[derive(Debug, Default)]
 struct Reads {
-    a: Vec<u32>,
-    b: Vec<u32>,
-    /// A bit for each chunk of shared memory: those of A and B.
-    bits: Vec<u64>,
+    /// Of A, by the warp whose rows they are.
+    a: [Runs; 4],
+    b: Runs,
     /// The first chunk that is not inside.
     outside: Option<u32>,
     /// The writes that the first warp has found and that it knows of.
@@ -107,9 +110,11 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// The chunks of shared memory that it reads.
-    fn chunks(&self) -> impl Iterator<Item = u32> {
-        self.reads.a.iter().chain(&self.reads.b).copied()
+    /// The shared memory that the warps read that have issued it.
+    fn runs(&self) -> impl Iterator<Item = (u32, u32)> {
+        let own = self.reads.a.iter().enumerate();
+        let own = own.filter(|(warp, _)| self.issued >> warp & 1 == 1);
+        own.flat_map(|(_, runs)| runs).chain(&self.reads.b).copied()
     }
 }
 
@@ -202,47 +207,57 @@ pub(super) fn extents(outer: u32, k: u32, t: MmaType, transposed: bool) -> (u32,
     }
 }
 
-/// The chunks of a matrix.
-fn chunks(layout: Layout, outer: u32, k: u32, t: MmaType) -> impl Iterator<Item = u32> {
-    let (rows, each) = extents(outer, k, t, layout.transposed);
-    (0..rows).flat_map(move |r| (0..each).map(move |c| layout.chunk(r, c)))
-}
-
-/// The chunks of A that hold the 16 rows of warp `warp` of the group.
-fn rows_of(layout: Layout, warp: u32, k: u32, t: MmaType) -> impl Iterator<Item = u32> {
-    let (rows, each) = extents(64, k, t, layout.transposed);
-    let per = 128 / bits(t);
-    (0..rows)
-        .flat_map(move |r| (0..each).map(move |c| (r, c)))
-        .filter(move |(r, c)| warp == if layout.transposed { c * per } else { *r } / 16)
-        .map(move |(r, c)| layout.chunk(r, c))
+/// The chunks of shared memory in `map`, a bit for each, as runs.
+fn runs(map: &[u64]) -> Runs {
+    let mut runs: Runs = Vec::new();
+    for (word, at) in map.iter().zip((0..).step_by(64 * 16)) {
+        let mut left = *word;
+        while left != 0 {
+            let first = left.trailing_zeros();
+            let count = (left >> first).trailing_ones();
+            left &= u64::MAX.checked_shl(first + count).unwrap_or(0);
+            let (offset, bytes) = (at + 16 * first, 16 * count);
+            match runs.last_mut() {
+                Some((start, length)) if *start + *length == offset => *length += bytes,
+                _ => runs.push((offset, bytes)),
+            }
+        }
+    }
+    runs
 }
 
 impl Reads {
-    /// Those of A and B, in `size` bytes.
-    fn of(
-        size: u32,
-        a: Option<impl Iterator<Item = u32>>,
-        b: Option<impl Iterator<Item = u32>>,
-    ) -> Self {
+    /// Those of `m`, with the layouts of A and B where they are in shared memory, which has `size` bytes.
+    fn of(m: &Wgmma, a: Option<Layout>, b: Option<Layout>, size: u32) -> Self {
         let mut outside = None;
-        let mut inside = |c: &u32| {
-            let fits = c + 16 <= size;
-            if !fits {
-                outside = outside.or(Some(*c));
+        let mut map = vec![0; size as usize / 16 / 64 + 1];
+        let mut note = |map: &mut [u64], chunk: u32| {
+            if chunk + 16 <= size {
+                map[chunk as usize / 16 / 64] |= 1 << (chunk / 16 % 64);
+            } else {
+                outside = outside.or(Some(chunk));
             }
-            fits
         };
-        let a: Vec<u32> = a.into_iter().flatten().filter(&mut inside).collect();
-        let b: Vec<u32> = b.into_iter().flatten().filter(&mut inside).collect();
-        let mut bits = vec![0; size as usize / 16 / 64 + 1];
-        for c in a.iter().chain(&b) {
-            bits[*c as usize / 16 / 64] |= 1 << (c / 16 % 64);
-        }
+        let a = a.map_or_else(Default::default, |layout| {
+            let (rows, each) = extents(64, m.a_depth(), m.a_ty, layout.transposed);
+            let per = 128 / bits(m.a_ty);
+            let mut maps: [_; 4] = std::array::from_fn(|_| map.clone());
+            for (r, c) in (0..rows).flat_map(|r| (0..each).map(move |c| (r, c))) {
+                let warp = if layout.transposed { c * per } else { r } / 16;
+                note(&mut maps[warp as usize & 3], layout.chunk(r, c));
+            }
+            maps.map(|map| runs(&map))
+        });
+        let b = b.map_or_else(Default::default, |layout| {
+            let (rows, each) = extents(m.n.into(), m.k.into(), m.b_ty, layout.transposed);
+            for (r, c) in (0..rows).flat_map(|r| (0..each).map(move |c| (r, c))) {
+                note(&mut map, layout.chunk(r, c));
+            }
+            runs(&map)
+        });
         Self {
             a,
             b,
-            bits,
             outside,
             writes: None,
         }
@@ -320,7 +335,6 @@ pub(crate) fn issue(
         Multiplicand::Registers { .. } => None,
     };
     let (a, b) = (layout(&m.a, descriptors[0]), layout(&m.b, descriptors[1]));
-    let (k, a_depth) = (u32::from(m.k), m.a_depth());
     if m.sparse.is_some() && b.is_some_and(|b| b.width == 2 && !b.transposed) {
         env.report(cx, FindingKind::BadOperand, site, &|| {
             "the swizzle of B is 32 bytes wide and a row of B has 64: where the second half lies is not defined".to_owned()
@@ -334,11 +348,7 @@ pub(crate) fn issue(
     let earlier = earlier.filter(|op| op.pc == pc && op.descriptors == descriptors);
     let mut reads = match earlier {
         Some(op) => std::mem::take(&mut op.reads),
-        None => Reads::of(
-            size,
-            a.map(|a| chunks(a, 64, a_depth, m.a_ty)),
-            b.map(|b| chunks(b, u32::from(m.n), k, m.b_ty)),
-        ),
+        None => Reads::of(m, a, b, size),
     };
     if let Some(c) = reads.outside {
         let site = Site {
@@ -355,12 +365,8 @@ pub(crate) fn issue(
         let known = reads.writes.as_ref();
         let known = known.is_some_and(|writes| writes.are_known(shadow, warp, env.rank));
         // Each warp reads its own rows of A, and all of B.
-        let own = a
-            .into_iter()
-            .flat_map(|a| rows_of(a, place as u32, a_depth, m.a_ty));
-        let own = own.filter(|c| c + 16 <= size);
-        let of_b: &[u32] = if known { &[] } else { &reads.b };
-        let list = own.chain(of_b.iter().copied()).map(|c| (c, 16));
+        let of_b: &[_] = if known { &[] } else { &reads.b };
+        let list = reads.a[place].iter().chain(of_b).copied();
         let writes = begin_reading(cx, env, w, pc, (reader, u32::MAX), list);
         if !known {
             reads.writes = writes.map(Box::new);
@@ -565,22 +571,24 @@ pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
             })
             .max();
         let Some(target) = target else { continue };
-        while env.groups.list[group & 7].done < target {
-            let g = &mut env.groups.list[group & 7];
+        let own = &mut warps[4 * group..4 * group + 4];
+        let g = &mut env.groups.list[group & 7];
+        let mut ops = Vec::new();
+        while g.done + (ops.len() as u64) < target {
             let Some(op) = g.queue.pop_front_if(|op| op.issued == 15) else {
                 break;
             };
             if let Op::Wgmma(m) = &cx.program.insts[op.pc].op {
-                let own = &mut warps[4 * group..4 * group + 4];
-                (env.code.wgmma)(m, &env.shared, &op, own);
+                ops.push((&**m, op));
             }
-            end_reading(env, group, &op);
         }
+        // Operations in a row on the same accumulators.
+        for chain in ops.chunk_by(|(x, _), (y, _)| (x.n, x.d_ty, &x.d) == (y.n, y.d_ty, &y.d)) {
+            (env.code.wgmma)(chain, &env.shared, own);
+        }
+        end_reading(env, group, &ops);
         let done = env.groups.list[group & 7].done;
-        for s in warps[4 * group..4 * group + 4]
-            .iter_mut()
-            .flat_map(|w| &mut w.splits)
-        {
+        for s in own.iter_mut().flat_map(|w| &mut w.splits) {
             if matches!(s.state, State::Wgmma(n) if n <= done) {
                 s.state = State::Running;
             }
@@ -588,24 +596,24 @@ pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
     }
 }
 
-/// The operation has read its matrices.
-fn end_reading(env: &mut Env, group: usize, op: &Operation) {
+/// The operations have read their matrices, one after the other.
+fn end_reading(env: &mut Env, group: usize, ops: &[(&Wgmma, Operation)]) {
     let g = &mut env.groups.list[group & 7];
-    g.done += 1;
     let actor = WARPGROUPS + (group & 7);
+    g.done += ops.len() as u64;
     let Some(shadow) = &mut env.shadow else {
-        g.clocks.push(0);
+        g.clocks.resize(g.clocks.len() + ops.len(), 0);
         return;
     };
-    let clock = shadow.clocks.advance(actor as u32);
-    g.clocks.push(clock);
-    // What the operations behind it still read stays in flight.
-    for c in op.chunks() {
-        let (word, bit) = (c as usize / 16 / 64, c / 16 % 64);
-        let reads = |op: &Operation| op.reads.bits.get(word).is_some_and(|w| w >> bit & 1 == 1);
-        let flies = g.queue.iter().any(reads);
-        if !flies {
-            shadow.mark_all_read(units(shadow, c, 16), actor, clock);
+    for (_, op) in ops {
+        let clock = shadow.clocks.advance(actor as u32);
+        g.clocks.push(clock);
+        for (offset, bytes) in op.runs() {
+            shadow.mark_all_read(units(shadow, offset, bytes), actor, clock);
         }
+    }
+    // What the operations behind them still read stays in flight.
+    for (offset, bytes) in g.queue.iter().flat_map(Operation::runs) {
+        shadow.mark_all_read(units(shadow, offset, bytes), actor, IN_FLIGHT);
     }
 }

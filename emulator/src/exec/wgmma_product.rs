@@ -19,20 +19,38 @@ use crate::shared_data::SharedData;
 /// Rows of A and D.
 const ROWS: usize = 64;
 
-/// Carries out `op`, with instruction `m`, on the accumulators of its four `warps`.
+/// Carries out the operations of `chain`, with their instructions, on the accumulators of four `warps`, which are the same for all of them.
 #[inline(always)]
 pub(super) fn multiply(
-    m: &Wgmma,
+    chain: &[(&Wgmma, Operation)],
     shared: &SharedData,
-    op: &Operation,
     warps: &mut [Warp],
     adder: Adder,
 ) {
+    let Some((m, first)) = chain.first() else {
+        return;
+    };
+    // Element (r, j) of D is at 64·j + r.
+    let mut d = vec![0.0; ROWS * usize::from(m.n)];
+    if first.scale {
+        gather(m, warps, &mut d);
+    }
+    for (m, op) in chain {
+        if !op.scale {
+            d.fill(0.0);
+        }
+        multiply_add(m, shared, op, &mut d, adder);
+    }
+    scatter(m, warps, &d);
+}
+
+/// D = A·B + D.
+#[inline(always)]
+fn multiply_add(m: &Wgmma, shared: &SharedData, op: &Operation, d: &mut [f32], adder: Adder) {
     let (n, k, a_depth) = (usize::from(m.n), usize::from(m.k), m.a_depth() as usize);
-    // Element (r, l) of A is at 64·l + r, (l, j) of B at k·j + l, (r, j) of D at 64·j + r.
+    // Element (r, l) of A is at 64·l + r, (l, j) of B at k·j + l.
     let mut a = vec![0.0; ROWS * a_depth];
     let mut b = vec![0.0; k * n];
-    let mut d = vec![0; ROWS * n];
     let minus = |x: &Multiplicand| match x {
         Multiplicand::Shared { negated, .. } | Multiplicand::Registers { negated, .. } => *negated,
     };
@@ -52,11 +70,8 @@ pub(super) fn multiply(
             *x = -*x;
         }
     }
-    if op.scale {
-        gather(m, warps, &mut d);
-    }
     if m.sparse.is_some() {
-        multiply_sparse(m, op, &a, &b, &mut d, adder);
+        multiply_sparse(m, op, &a, &b, d, adder);
     } else if m.d_ty == MmaType::S32 {
         for (column, d) in b.chunks_exact(k).zip(d.as_chunks_mut::<ROWS>().0) {
             let mut sum = [0.0; ROWS];
@@ -85,28 +100,26 @@ pub(super) fn multiply(
                 values: &b[k * j..][..k],
                 exponents: &eb[k * j..][..k],
             };
-            let mut sum = d.map(f32::from_bits);
-            adder(m.sums, &column, &rows, is_moderate, &mut sum);
-            *d = sum.map(f32::to_bits);
+            adder(m.sums, &column, &rows, is_moderate, d);
         }
     }
-    scatter(m, warps, &d);
 }
 
-/// The accumulator `d`, an i32, and a sum of products of integers.
+/// The accumulator `d`, the bits of an i32, and a sum of products of integers.
 #[inline(always)]
-fn add_integer(satfinite: bool, d: u32, sum: f32) -> u32 {
-    let (d, sum) = (d as i32, sum as i32);
-    if satfinite {
-        d.saturating_add(sum) as u32
+fn add_integer(satfinite: bool, d: f32, sum: f32) -> f32 {
+    let (d, sum) = (d.to_bits() as i32, sum as i32);
+    let sum = if satfinite {
+        d.saturating_add(sum)
     } else {
-        d.wrapping_add(sum) as u32
-    }
+        d.wrapping_add(sum)
+    };
+    f32::from_bits(sum as u32)
 }
 
 /// A sparse A: each of its rows meets other rows of B, so that here the columns of D are the lanes.
 #[inline(never)]
-fn multiply_sparse(m: &Wgmma, op: &Operation, a: &[f32], b: &[f32], d: &mut [u32], adder: Adder) {
+fn multiply_sparse(m: &Wgmma, op: &Operation, a: &[f32], b: &[f32], d: &mut [f32], adder: Adder) {
     let Some(s) = &m.sparse else { return };
     let (n, k) = (usize::from(m.n), usize::from(m.k));
     let by_rows: Vec<f32> = (0..k * n).map(|i| b[k * (i % n) + i / n]).collect();
@@ -118,14 +131,14 @@ fn multiply_sparse(m: &Wgmma, op: &Operation, a: &[f32], b: &[f32], d: &mut [u32
         let mut sum: Vec<f32> = if is_integer {
             vec![0.0; n]
         } else {
-            places.clone().map(|at| f32::from_bits(d[at])).collect()
+            places.clone().map(|at| d[at]).collect()
         };
         sparse::add(m.sums, m.d_ty, &values, &columns, &by_rows, &mut sum, adder);
         for (at, sum) in places.zip(&sum) {
             d[at] = if is_integer {
                 add_integer(m.satfinite, d[at], *sum)
             } else {
-                sum.to_bits()
+                *sum
             };
         }
     }
@@ -244,9 +257,9 @@ fn each_register(m: &Wgmma, mut f: impl FnMut(usize, usize, usize, usize, usize)
     }
 }
 
-/// D from the registers: bits of f32, for f16 too, or of i32.
+/// D from the registers: f32, for f16 too, or the bits of i32.
 #[inline(always)]
-fn gather(m: &Wgmma, warps: &[Warp], d: &mut [u32]) {
+fn gather(m: &Wgmma, warps: &[Warp], d: &mut [f32]) {
     let halves = m.d_ty == MmaType::F16;
     each_register(m, |warp, register, half, row, column| {
         let words: &Row32 = &warps[warp].r32[register];
@@ -255,9 +268,9 @@ fn gather(m: &Wgmma, warps: &[Warp], d: &mut [u32]) {
             for g in 0..8 {
                 let word = words[4 * g + t];
                 run[g] = if halves {
-                    half_to_f32(word >> (16 * half) & 0xffff).to_bits()
+                    half_to_f32(word >> (16 * half) & 0xffff)
                 } else {
-                    word
+                    f32::from_bits(word)
                 };
             }
         }
@@ -266,7 +279,7 @@ fn gather(m: &Wgmma, warps: &[Warp], d: &mut [u32]) {
 
 /// Writes D to the registers.
 #[inline(always)]
-fn scatter(m: &Wgmma, warps: &mut [Warp], d: &[u32]) {
+fn scatter(m: &Wgmma, warps: &mut [Warp], d: &[f32]) {
     let is_integer = m.d_ty == MmaType::S32;
     let halves = m.d_ty == MmaType::F16;
     each_register(m, |warp, register, which, row, column| {
@@ -275,7 +288,7 @@ fn scatter(m: &Wgmma, warps: &mut [Warp], d: &[u32]) {
         for t in 0..4 {
             let run = &d[ROWS * (column + 2 * t) + row..][..8];
             for g in 0..8 {
-                new[4 * g + t] = run[g];
+                new[4 * g + t] = run[g].to_bits();
             }
         }
         if halves {
