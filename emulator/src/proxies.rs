@@ -298,7 +298,7 @@ impl Shadow {
         let (rank, seen) = (self.clocks.rank, self.seen[warp]);
         let far = self.clocks.far.get(warp).cloned();
         let mut seen = seen;
-        for (other, clock) in seen.iter_mut().take(WARPGROUPS).enumerate() {
+        for (other, clock) in seen.iter_mut().take(REMOTE_READER).enumerate() {
             let some = self.clocks.some(warp, rank).map_or(0, |s| s[other].clock);
             *clock = (*clock).max(some);
         }

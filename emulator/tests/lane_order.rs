@@ -269,3 +269,8 @@ fn masks_of_warp_barriers() {
     setp.eq.u32 %first, %lane, 1; @%first bar.warp.sync 6; @%first bar.warp.sync 3; setp.eq.u32 %first, %lane, 2; @%first bar.warp.sync 6; E: mov.u32 %x, 0;",
     );
 }
+
+#[test]
+fn a_proxy_fence_covers_what_lanes_know() {
+    assert_clean(1, "fence.proxy.async;\n    bar.sync 0;");
+}
