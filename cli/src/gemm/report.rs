@@ -8,9 +8,9 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
-use tilewright::host::{Check, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 #[cfg(feature = "opencl")]
-use tilewright::host::{Contract, Outcome};
+use tilewright::host::Outcome;
+use tilewright::host::{Check, Contract, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
 
 /// What a run gave, wherever it was.
 pub(super) struct Ran {
