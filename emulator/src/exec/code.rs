@@ -63,6 +63,7 @@ pub(crate) struct Code {
     /// `mma.sync`.
     pub(crate) mma: fn(&mut Warp, &Mma, u32),
     /// The arithmetic of `wgmma`.
+    #[allow(clippy::type_complexity)] // a chain of operations with what each is
     pub(crate) wgmma: fn(&[(&Wgmma, Operation)], &SharedData, &mut [Warp]),
 }
 

@@ -40,6 +40,7 @@ struct State {
     running: u64,
     parked: VecDeque<Parked>,
     /// Memory of clusters that have ended: in boxes, since each block takes it from here and puts it back.
+    #[allow(clippy::vec_box)] // boxes are what is taken and put back
     idle: Vec<Box<Worker>>,
     /// Blocks that have ended.
     done: u64,
