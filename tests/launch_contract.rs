@@ -135,6 +135,8 @@ fn hosts_compile_and_pass_what_the_contract_says() -> Result {
         (["A", "a"], f32::NAN, i32::MAX),
         (["class", "Self"], -1.5e-30, 0),
         (["launches", "ctypes"], f32::NEG_INFINITY, 7),
+        (["for", "for_"], 1.0, 1),
+        (["None", "none"], 1.0, 1),
     ] {
         let contract = Contract::new(&update(names)?, scalars(alpha, shift))?;
         let expected = format!(

@@ -197,13 +197,7 @@ impl Value<f32> {
     #[track_caller]
     pub fn pair_e4m3(self, k: &mut Kernel, high: impl Into<F32>) -> U32 {
         k.at_line();
-        let from = self.bytes(k, Type::E4m3x2, high.into());
-        Value::computed(k, |to| Inst::Convert {
-            to_ty: Type::U32,
-            from_ty: Type::U16,
-            to,
-            from,
-        })
+        self.bytes_in_word(k, Type::E4m3x2, high.into())
     }
 
     /// Two numbers rounded to 8-bit floats with 5 bits of exponent, nearest even and saturated to ±57344: this one in the lowest byte, the other in the
@@ -222,7 +216,12 @@ impl Value<f32> {
     #[track_caller]
     pub fn pair_e5m2(self, k: &mut Kernel, high: impl Into<F32>) -> U32 {
         k.at_line();
-        let from = self.bytes(k, Type::E5m2x2, high.into());
+        self.bytes_in_word(k, Type::E5m2x2, high.into())
+    }
+
+    /// Two numbers as 8-bit floats in the low bytes of a word.
+    fn bytes_in_word(self, k: &mut Kernel, to_ty: Type, high: F32) -> U32 {
+        let from = self.bytes(k, to_ty, high);
         Value::computed(k, |to| Inst::Convert {
             to_ty: Type::U32,
             from_ty: Type::U16,
@@ -311,9 +310,7 @@ impl Value<u32> {
     #[track_caller]
     pub fn e4m3_to_f32(self, k: &mut Kernel) -> [F32; 2] {
         k.at_line();
-        let word = self.register(k);
-        let half = k.unpack(word)[0];
-        byte_floats(k, Type::E4m3x2, half)
+        self.low_bytes(k, Type::E4m3x2)
     }
 
     /// The 8-bit floats with 5 bits of exponent in its two low bytes, the lowest first; exact. From `sm_89`.
@@ -331,9 +328,14 @@ impl Value<u32> {
     #[track_caller]
     pub fn e5m2_to_f32(self, k: &mut Kernel) -> [F32; 2] {
         k.at_line();
+        self.low_bytes(k, Type::E5m2x2)
+    }
+
+    /// The 8-bit floats in its two low bytes.
+    fn low_bytes(self, k: &mut Kernel, ty: Type) -> [F32; 2] {
         let word = self.register(k);
         let half = k.unpack(word)[0];
-        byte_floats(k, Type::E5m2x2, half)
+        byte_floats(k, ty, half)
     }
 
     /// Rounded to binary32, nearest even.

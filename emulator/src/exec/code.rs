@@ -7,14 +7,14 @@
 use super::alu::{Row32, Row64};
 use super::sums::Adder;
 use super::warp::Warp;
-use super::wgmma::Operation;
+use super::wgmma::Issued;
 use super::{Context, Env};
 use super::{
     atomics, calls, compare, convert, fp16, fp32, fp64, lmem, mem, mma, pack, sums, wgmma_product,
     wmma,
 };
 use crate::ir::{
-    Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, Wgmma, WmmaMemory,
+    Access, Atom, Call, Cmp, CmpType, Convert, FloatMode, FloatOp, Mma, Reg, WmmaMemory,
     WmmaMultiply,
 };
 use crate::shared_data::SharedData;
@@ -63,8 +63,7 @@ pub(crate) struct Code {
     /// `mma.sync`.
     pub(crate) mma: fn(&mut Warp, &Mma, u32),
     /// The arithmetic of `wgmma`.
-    #[allow(clippy::type_complexity)] // a chain of operations with what each is
-    pub(crate) wgmma: fn(&[(&Wgmma, Operation)], &SharedData, &mut [Warp]),
+    pub(crate) wgmma: fn(&[Issued<'_>], &SharedData, &mut [Warp]),
 }
 
 /// Defines both versions of each function, and the two tables.
@@ -135,6 +134,6 @@ twice! {
         pack::unpack(w, a, bits, parts, active), pack::unpack(w, a, bits, parts, active);
     mma: fn(w: &mut Warp, m: &Mma, active: u32),
         mma::mma(w, m, active, sums::add_plain), mma::mma(w, m, active, sums::add_simd);
-    wgmma: fn(chain: &[(&Wgmma, Operation)], shared: &SharedData, warps: &mut [Warp]),
+    wgmma: fn(chain: &[Issued<'_>], shared: &SharedData, warps: &mut [Warp]),
         wgmma_product::multiply(chain, shared, warps, sums::add_plain), wgmma_product::multiply(chain, shared, warps, sums::add_simd);
 }

@@ -109,6 +109,9 @@ pub(crate) struct Operation {
     reads: Reads,
 }
 
+/// An instruction with an operation of it.
+pub(crate) type Issued<'i> = (&'i Wgmma, Operation);
+
 impl Operation {
     /// The shared memory that the warps read that have issued it.
     fn runs(&self) -> impl Iterator<Item = (u32, u32)> {
@@ -597,7 +600,7 @@ pub(crate) fn serve(cx: &Context<'_>, env: &mut Env, warps: &mut [Warp]) {
 }
 
 /// The operations have read their matrices, one after the other.
-fn end_reading(env: &mut Env, group: usize, ops: &[(&Wgmma, Operation)]) {
+fn end_reading(env: &mut Env, group: usize, ops: &[Issued<'_>]) {
     let g = &mut env.groups.list[group & 7];
     let actor = WARPGROUPS + (group & 7);
     g.done += ops.len() as u64;

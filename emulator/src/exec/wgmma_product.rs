@@ -11,7 +11,7 @@ use super::rounding::half;
 use super::sparse::{self, Pattern};
 use super::sums::{Adder, LANES, Panels, Row, exponents, least, moderate};
 use super::warp::Warp;
-use super::wgmma::{Layout, Operation, bits, extents};
+use super::wgmma::{Issued, Layout, Operation, bits, extents};
 use crate::float::{NAN32, half_to_f32};
 use crate::ir::{MmaType, Multiplicand, Wgmma};
 use crate::shared_data::SharedData;
@@ -22,7 +22,7 @@ const ROWS: usize = 64;
 /// Carries out the operations of `chain`, with their instructions, on the accumulators of four `warps`, which are the same for all of them.
 #[inline(always)]
 pub(super) fn multiply(
-    chain: &[(&Wgmma, Operation)],
+    chain: &[Issued<'_>],
     shared: &SharedData,
     warps: &mut [Warp],
     adder: Adder,

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::{Contract, ContractBuffer, ContractLaunch, Language, Source, list, number, source};
+use super::{
+    Contract, ContractBuffer, ContractLaunch, Language, Source, list, number, refused, source,
+};
 use crate::host::BufferType;
 use crate::host::run::{Role, RunError, Scalar};
 
@@ -49,17 +51,12 @@ fn check(name: &'static str, address: u64, bytes: usize, least: u64, alignment: 
 }
 
 /// The buffers, borrowed for the launch: one that is written overlaps no other.
-CASE
 pub struct Buffers<'b> {
 ";
 
 /// The module of a contract.
 pub(super) fn text(contract: &Contract) -> Result<String, RunError> {
-    let refuse = |reason: &str| {
-        Err(RunError::Refused {
-            reason: reason.to_owned(),
-        })
-    };
+    let refuse = |reason: &str| Err(refused(reason));
     if contract.has_maps() {
         return refuse(
             "cudarc's launches pass no tensor maps: write the host in rust, and encode them by the driver",
@@ -74,19 +71,14 @@ pub(super) fn text(contract: &Contract) -> Result<String, RunError> {
     }
     let named = |b: &ContractBuffer| Language::Cudarc.identifier(contract, &b.name);
     let mut out = String::new();
+    // What follows says where buffers are, and here they are slices.
     for line in contract.about.iter().take(1) {
         let _ = writeln!(out, "//! {line}");
     }
     let shared = "use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;\n";
     let takes_shared = contract.launches.iter().any(|l| l.step.shared_bytes > 0);
-    let capitals = |b: &ContractBuffer| named(b).contains(|c: char| c.is_ascii_uppercase());
-    let case = if contract.buffers.iter().any(capitals) {
-        "#[allow(non_snake_case)]\n"
-    } else {
-        ""
-    };
     let head = HEAD.replace("SHARED\n", if takes_shared { shared } else { "" });
-    out.push_str(&head.replace("CASE\n", case));
+    out.push_str(&head);
     for b in &contract.buffers {
         let (name, ty) = (named(b), element(b.element));
         if let Some(bytes) = b.bytes {

@@ -86,7 +86,7 @@ fn one(launch: &ContractLaunch, address: &impl Fn(&str, u64) -> Value) -> Value 
     })
 }
 
-/// A number's type and value; a float that is none is its name, since JSON has no number for it.
+/// The type and the value of a number. JSON has no numbers for infinities and NaN: those are strings.
 fn typed(scalar: &Scalar) -> (&'static str, Value) {
     let float = |v: f64| {
         if v.is_finite() {

@@ -77,28 +77,31 @@ const PYTHON: &str = "and as assert async await break class continue def del eli
     pass raise return try while with yield ctypes launches float";
 
 impl Language {
-    /// A name as an identifier: in lower case where that keeps all names apart, and with an underscore behind a reserved word.
+    /// The name of a buffer as an identifier: in lower case, with underscores behind it where a reserved word or an earlier buffer has that name.
     pub(super) fn identifier(self, contract: &Contract, name: &str) -> String {
-        let lower = |text: &str| text.to_ascii_lowercase();
-        let same = contract
-            .buffers
-            .iter()
-            .filter(|b| lower(&b.name) == lower(name));
-        let name = if same.count() <= 1 {
-            lower(name)
-        } else {
-            name.to_owned()
-        };
-        let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-        let mut name: String = name.chars().map(letter).collect();
         let reserved = match self {
             Self::Rust | Self::Cudarc => RUST,
             Self::C => C,
             Self::Python => PYTHON,
         };
-        if reserved.split_whitespace().any(|word| word == name) {
-            name.push('_');
+        let letter = |c: char| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_lowercase()
+            } else {
+                '_'
+            }
+        };
+        let mut taken: Vec<String> = Vec::new();
+        for buffer in &contract.buffers {
+            let mut own: String = buffer.name.chars().map(letter).collect();
+            while taken.contains(&own) || reserved.split_whitespace().any(|word| word == own) {
+                own.push('_');
+            }
+            if buffer.name == name {
+                return own;
+            }
+            taken.push(own);
         }
-        name
+        name.to_owned()
     }
 }

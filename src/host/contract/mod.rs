@@ -19,7 +19,9 @@ use layout_codegen::prove::Assumed;
 pub use language::{Language, UnknownLanguage};
 
 use super::run::bind::check_scalars;
-use super::run::{ParamType, Role, RunError, Runnable, Scalar, Scalars, Step, StepArg};
+use super::run::{
+    Launches, Param, ParamType, Role, RunError, Runnable, Scalar, Scalars, Step, StepArg,
+};
 
 /// What the workspace's address is a multiple of, in bytes.
 const WORKSPACE_ALIGNMENT: u64 = 256;
@@ -112,68 +114,9 @@ impl Contract {
         let pairs: Vec<(&str, &Scalar)> = given.iter().map(|(name, s)| (*name, s)).collect();
         let launches = kernel.launches(&Scalars(&pairs))?;
         check_scalars(&params, &given)?;
-        let buffers = params
-            .iter()
-            .filter(|p| scalar_of(&given, &p.name).is_none());
-        let mut buffers: Vec<ContractBuffer> = buffers
-            .map(|p| ContractBuffer {
-                name: p.name.clone(),
-                element: match p.ty {
-                    ParamType::Pointer(element) => element,
-                    _ => None,
-                },
-                bytes: launches
-                    .least_bytes
-                    .iter()
-                    .find(|(name, _)| *name == p.name)
-                    .map(|(_, bytes)| *bytes),
-                alignment: p.alignment.max(1),
-                role: p.role.unwrap_or(Role::InOut),
-            })
-            .collect();
-        if launches.workspace_bytes > 0 {
-            if buffers.iter().any(|b| b.name == WORKSPACE) {
-                let reason = "its launches have a workspace, and a buffer is called `workspace` as well: give it another name";
-                return Err(RunError::Refused {
-                    reason: reason.to_owned(),
-                });
-            }
-            buffers.push(ContractBuffer {
-                name: WORKSPACE.to_owned(),
-                element: None,
-                bytes: Some(launches.workspace_bytes),
-                alignment: WORKSPACE_ALIGNMENT,
-                role: Role::InOut,
-            });
-        }
-        let steps = launches.steps.into_iter().map(|step| {
-            let args = step.args.into_iter().map(|arg| match arg {
-                StepArg::Argument(name) => match scalar_of(&given, &name) {
-                    Some(scalar) => StepArg::Value(scalar.clone()),
-                    None => StepArg::Argument(name),
-                },
-                other => other,
-            });
-            let step = Step {
-                args: args.collect(),
-                ..step
-            };
-            let structure = |arg: &&StepArg| matches!(arg, StepArg::Value(Scalar::Bytes(_)));
-            if step.args.iter().any(|arg| structure(&arg)) {
-                let reason = "a parameter that is a structure has no text in a launch contract";
-                return Err(RunError::Refused {
-                    reason: reason.to_owned(),
-                });
-            }
-            let declared = Declared::of(kernel.ptx(), &step.entry);
-            Ok(ContractLaunch {
-                names: kernel.param_names(&step.entry)?,
-                cluster_declared: declared.cluster.is_some(),
-                beside_previous: declared.waits,
-                step,
-            })
-        });
-        let launches_of = steps.collect::<Result<Vec<_>, RunError>>()?;
+        let buffers = buffers(&params, &given, &launches)?;
+        let steps = launches.steps.into_iter();
+        let steps = steps.map(|step| launch(kernel, step, &given));
         let sizes: Vec<(String, u64)> = given
             .iter()
             .filter_map(|(name, s)| Some(((*name).to_owned(), s.integer()?.try_into().ok()?)))
@@ -185,7 +128,7 @@ impl Contract {
             sizes,
             buffers,
             workspace_bytes: launches.workspace_bytes,
-            launches: launches_of,
+            launches: steps.collect::<Result<_, _>>()?,
             assumptions: kernel.assumptions().to_vec(),
         })
     }
@@ -230,6 +173,80 @@ impl Contract {
 
 /// The buffer that is the workspace.
 const WORKSPACE: &str = "workspace";
+
+/// The buffers of the launches: what no scalar is given for, and the workspace.
+fn buffers(
+    params: &[Param],
+    given: &[(&str, Scalar)],
+    launches: &Launches,
+) -> Result<Vec<ContractBuffer>, RunError> {
+    let least = |name: &str| {
+        let mut known = launches.least_bytes.iter();
+        known.find(|(of, _)| of == name).map(|(_, bytes)| *bytes)
+    };
+    let own = params
+        .iter()
+        .filter(|p| scalar_of(given, &p.name).is_none());
+    let mut buffers: Vec<ContractBuffer> = own
+        .map(|p| ContractBuffer {
+            name: p.name.clone(),
+            element: match p.ty {
+                ParamType::Pointer(element) => element,
+                _ => None,
+            },
+            bytes: least(&p.name),
+            alignment: p.alignment.max(1),
+            role: p.role.unwrap_or(Role::InOut),
+        })
+        .collect();
+    if launches.workspace_bytes > 0 {
+        if buffers.iter().any(|b| b.name == WORKSPACE) {
+            let reason = "its launches have a workspace, and a buffer is called `workspace` as well: give it another name";
+            return Err(refused(reason));
+        }
+        buffers.push(ContractBuffer {
+            name: WORKSPACE.to_owned(),
+            element: None,
+            bytes: Some(launches.workspace_bytes),
+            alignment: WORKSPACE_ALIGNMENT,
+            role: Role::InOut,
+        });
+    }
+    Ok(buffers)
+}
+
+/// A launch with the values of its scalar arguments.
+fn launch(
+    kernel: &dyn Runnable,
+    mut step: Step,
+    given: &[(&str, Scalar)],
+) -> Result<ContractLaunch, RunError> {
+    for arg in &mut step.args {
+        if let StepArg::Argument(name) = arg
+            && let Some(scalar) = scalar_of(given, name)
+        {
+            *arg = StepArg::Value(scalar.clone());
+        }
+        if matches!(arg, StepArg::Value(Scalar::Bytes(_))) {
+            return Err(refused(
+                "a parameter that is a structure has no text in a launch contract",
+            ));
+        }
+    }
+    let declared = Declared::of(kernel.ptx(), &step.entry);
+    Ok(ContractLaunch {
+        names: kernel.param_names(&step.entry)?,
+        cluster_declared: declared.cluster.is_some(),
+        beside_previous: declared.waits,
+        step,
+    })
+}
+
+fn refused(reason: &str) -> RunError {
+    RunError::Refused {
+        reason: reason.to_owned(),
+    }
+}
 
 fn scalar_of<'a>(given: &'a [(&str, Scalar)], name: &str) -> Option<&'a Scalar> {
     given

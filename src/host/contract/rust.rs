@@ -48,7 +48,6 @@ impl std::fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// Device addresses.
-CASE
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Buffers {
 ";
@@ -112,17 +111,7 @@ pub(super) fn text(contract: &Contract) -> String {
         map_type = MAP_TYPE;
     }
     out.push_str(map_type);
-    let mut names = contract
-        .buffers
-        .iter()
-        .map(|b| Language::Rust.identifier(contract, &b.name));
-    let capitals = names.any(|name| name.contains(|c: char| c.is_ascii_uppercase()));
-    let case = if capitals {
-        "#[allow(non_snake_case)]\n"
-    } else {
-        ""
-    };
-    out.push_str(&TYPES.replace("MORE", &more).replace("CASE\n", case));
+    out.push_str(&TYPES.replace("MORE", &more));
     let mut checked = String::new();
     for b in &contract.buffers {
         let name = Language::Rust.identifier(contract, &b.name);
