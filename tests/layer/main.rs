@@ -4,6 +4,7 @@
 mod adversary;
 mod build;
 mod convert;
+mod indices;
 mod launch;
 mod lines;
 mod natural;

@@ -747,8 +747,9 @@ impl Kernel {
         let scope = self.scope();
         let nothing_before = scope.branches.is_empty()
             && scope
-                .body
+                .top
                 .iter()
+                .chain(&scope.body)
                 .all(|n| matches!(n, Node::Inst(_) | Node::Comment(_) | Node::Assume(_)));
         if outermost && nothing_before {
             scope.top.push(node);

@@ -1,5 +1,6 @@
 //! What a predicate or a chosen value means: the expressions that it was made from. The prover holds the instruction against it.
 
+use super::inst::Binary;
 use super::value::{Cmp, Logic, Reg};
 use crate::index::Expr;
 
@@ -46,9 +47,13 @@ pub(crate) enum Meaning {
         /// Bytes of an element.
         bytes: i64,
     },
-    /// The larger of a signed value and 0.
-    NotNegative {
+    /// The smaller or the larger of a value and a number.
+    Extreme {
+        /// [`Binary::Min`] or [`Binary::Max`].
+        op: Binary,
         /// The value.
         of: Expr,
+        /// The number.
+        end: i64,
     },
 }

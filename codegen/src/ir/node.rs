@@ -128,6 +128,8 @@ pub(crate) enum LoopEnd {
         none: Reg,
         /// The predicate of another turn.
         again: Reg,
+        /// All threads of the block agree on the limit.
+        uniform: bool,
     },
     /// It turns at least once, and again while a predicate that the body computes holds.
     While {

@@ -204,10 +204,16 @@ impl Printer<'_, '_> {
         let counter = register(l.counter);
         self.line(format_args!("mov.u32 {counter}, {};", source(l.start)));
         self.nodes(&l.entry);
-        if let LoopEnd::Below { limit, none, .. } = l.end {
+        if let LoopEnd::Below {
+            limit,
+            none,
+            uniform,
+            ..
+        } = l.end
+        {
             let (p, limit) = (register(none), source(limit));
             self.line(format_args!("setp.ge.u32 {p}, {counter}, {limit};"));
-            self.branch(Some(none.into()), true, &end);
+            self.branch(Some(none.into()), uniform, &end);
         }
         self.label(&label);
         self.loops.push(end.clone());
@@ -215,10 +221,15 @@ impl Printer<'_, '_> {
         self.loops.pop();
         self.line(format_args!("add.s32 {counter}, {counter}, {};", l.step));
         match l.end {
-            LoopEnd::Below { limit, again, .. } => {
+            LoopEnd::Below {
+                limit,
+                again,
+                uniform,
+                ..
+            } => {
                 let (p, limit) = (register(again), source(limit));
                 self.line(format_args!("setp.lt.u32 {p}, {counter}, {limit};"));
-                self.branch(Some(again.into()), true, &label);
+                self.branch(Some(again.into()), uniform, &label);
             }
             LoopEnd::While { again } => self.branch(Some(again.into()), true, &label),
             LoopEnd::Left => self.branch(None, true, &label),

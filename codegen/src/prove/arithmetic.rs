@@ -199,7 +199,7 @@ impl Machine<'_> {
             return Ok(());
         };
         // A register that several instructions make has its meaning from the last.
-        if matches!(inst, Inst::Binary { .. }) && !matches!(meaning, Meaning::NotNegative { .. }) {
+        if matches!(inst, Inst::Binary { .. }) && !matches!(meaning, Meaning::Extreme { .. }) {
             return Ok(());
         }
         let threads = self.threads;
@@ -237,9 +237,13 @@ impl Machine<'_> {
                 let all = self.symbols.ite(&p, &some.scale(bytes), &zero, threads);
                 held == Some(Val::Int(all))
             }
-            Meaning::NotNegative { of } => {
-                let (of, zero) = (self.evaluate(of), Lin::constant(0));
-                held == Some(Val::Int(self.symbols.max(&of, &zero)))
+            Meaning::Extreme { op, of, end } => {
+                let (of, end) = (self.evaluate(of), Lin::constant(end));
+                let extreme = match op {
+                    Binary::Max => self.symbols.max(&of, &end),
+                    _ => self.symbols.min(&of, &end),
+                };
+                held == Some(Val::Int(extreme))
             }
         };
         if right {

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::ProofError;
 use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
+use super::memory::Kind;
 use super::symbols::Definition;
 use super::value::Lin;
 use crate::index::code::{Op, Operand, Ty};
@@ -57,6 +58,17 @@ impl Machine<'_> {
         let start = self.read(&start, Ty::U32);
         self.registers.insert(l.counter, Val::Int(start));
         self.nodes(&l.entry)?;
+        // Threads that do not agree on the limit go through the loop apart.
+        let apart = match l.end {
+            LoopEnd::Below { limit, uniform, .. } => {
+                let begins = self.below(l.counter, limit);
+                self.agreed(&begins, uniform, "the end of a loop")?;
+                !begins.is_uniform(&self.symbols)
+            }
+            _ => false,
+        };
+        self.divergent += u32::from(apart);
+        self.undecided += u32::from(apart);
         let outside = std::mem::replace(&mut self.divergent_outside, self.divergent);
         // Who exits in an iteration is missing in the next one, from its top on.
         self.left |= exits_apart(&l.body, false);
@@ -82,10 +94,10 @@ impl Machine<'_> {
         }
         // Turns before this one: as many as the counter has room for.
         let room = (l.most.max(0) / (l.step * period)).into();
-        let (turn, zero) = (self.symbols.free(0, room, false), Lin::constant(0));
+        let (turn, zero) = (self.symbols.free(0, room, apart), Lin::constant(0));
         let trips = self
             .symbols
-            .free(0, i128::from(l.most.max(0) / l.step) + 1, false);
+            .free(0, i128::from(l.most.max(0) / l.step) + 1, apart);
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
@@ -100,9 +112,12 @@ impl Machine<'_> {
             let before = Lin::symbol(turn).scale(period).plus(i);
             self.carry(&assigned, &steps, i, None, |_| Some(before));
             let begins = match l.end {
-                LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
+                LoopEnd::Below { limit, .. } => self.below(l.counter, limit),
                 _ => Rc::new(Formula::True),
             };
+            if !apart {
+                self.agreed(&begins, true, "the end of a loop")?;
+            }
             self.learn(&begins);
             let counter = self.integer(l.counter);
             let room = Lin::constant(l.most).sub(&counter);
@@ -131,7 +146,7 @@ impl Machine<'_> {
             }
             self.registers.insert(l.counter, Val::Int(counter));
             let again = match l.end {
-                LoopEnd::Below { limit, .. } => self.below(l.counter, limit)?,
+                LoopEnd::Below { limit, .. } => self.below(l.counter, limit),
                 LoopEnd::While { again } => {
                     let f = self.predicate(again);
                     self.agreed(&f, true, "the end of a loop")?;
@@ -140,6 +155,9 @@ impl Machine<'_> {
                 }
                 LoopEnd::Left => Rc::new(Formula::True),
             };
+            if !apart {
+                self.agreed(&again, true, "the end of a loop")?;
+            }
             // The next turn's counter is within its bounds, too.
             let facts = self.facts.with(&again);
             let counter = self.integer(l.counter);
@@ -157,6 +175,8 @@ impl Machine<'_> {
         self.turns.pop();
         self.counters.pop();
         self.divergent_outside = outside;
+        self.divergent -= u32::from(apart);
+        self.undecided -= u32::from(apart);
         self.events = outer;
         // Behind the loop: after so many turns.
         self.forget();
@@ -165,6 +185,7 @@ impl Machine<'_> {
         self.facts = facts;
         let mut count = None;
         if let (LoopEnd::Below { limit, .. }, 1, Src::Int(0)) = (l.end, period, l.start)
+            && !apart
             && !is_left(&l.body)
             && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))
         {
@@ -182,12 +203,19 @@ impl Machine<'_> {
                 _ => self.symbols.div(&covers.plus(tile - 1), tile),
             });
         }
-        self.events.push(Event::Loop(Rc::new(Turns {
-            turn,
-            trips,
-            count,
-            period: turns,
-        })));
+        if apart {
+            // A thread does this any number of times, and nothing orders it with what others do: once, if at all, is as good. No address changes with the turn.
+            for turn in &turns {
+                self.accesses_apart(&turn.events)?;
+            }
+        } else {
+            self.events.push(Event::Loop(Rc::new(Turns {
+                turn,
+                trips,
+                count,
+                period: turns,
+            })));
+        }
         let all = Lin::symbol(trips);
         if let (LoopEnd::Below { limit, .. }, 1) = (l.end, period)
             && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))
@@ -299,10 +327,35 @@ impl Machine<'_> {
         }
     }
 
-    fn below(&mut self, counter: Reg, limit: Src) -> Result<Rc<Formula>, ProofError> {
-        let f = self.comparison(Cmp::Lt, Type::U32, counter.into(), limit);
-        self.agreed(&f, true, "the end of a loop")?;
-        Ok(f)
+    fn below(&mut self, counter: Reg, limit: Src) -> Rc<Formula> {
+        self.comparison(Cmp::Lt, Type::U32, counter.into(), limit)
+    }
+
+    /// What threads do to shared memory in a loop that they go through apart.
+    fn accesses_apart(&mut self, events: &[Event]) -> Result<(), ProofError> {
+        for event in events {
+            match event {
+                Event::Access(a) if matches!(a.kind, Kind::Read | Kind::Write) => {
+                    self.events.push(Event::Access(Rc::clone(a)));
+                }
+                Event::If(_, then, otherwise) => {
+                    self.accesses_apart(then)?;
+                    self.accesses_apart(otherwise)?;
+                }
+                Event::Loop(inner) => {
+                    for turn in &inner.period {
+                        self.accesses_apart(&turn.events)?;
+                    }
+                }
+                Event::Leave(_) | Event::Assume(_) => {}
+                _ => {
+                    return Err(ProofError::Divergent {
+                        what: "an asynchronous copy or a wait in a loop that threads go through different numbers of times".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 }
 

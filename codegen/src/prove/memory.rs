@@ -12,7 +12,8 @@ use super::solve::Facts;
 use super::value::{Lin, Sym};
 use crate::index::code::Ty;
 use crate::ir::{
-    Address, Arrangement, Entry, Extent, Inst, Place, Role, Space, Statement, Stride, Type,
+    Address, Arrangement, Element, Entry, Extent, Inst, Place, Reg, Role, Space, Statement, Stride,
+    Type,
 };
 
 /// What an access does to shared memory.
@@ -139,9 +140,7 @@ impl Machine<'_> {
         match &s.inst {
             Inst::Load { at, ty, to, .. } => {
                 self.access(&simple(at, ty, to.len(), Kind::Read))?;
-                for &r in to {
-                    self.registers.insert(r, Val::Data(None));
-                }
+                self.loaded(s, at, to);
             }
             Inst::Store { at, ty, from } => {
                 self.access(&simple(at, ty, from.len(), Kind::Write))?;
@@ -213,6 +212,49 @@ impl Machine<'_> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What registers hold after a load. An integer of an input is the element that it is: nothing writes inputs, so that all who read one place have one number.
+    fn loaded(&mut self, s: &Statement, at: &Address, to: &[Reg]) {
+        let place = match self.entry.places.get(at.place() as usize) {
+            Some(Place::Element {
+                buffer,
+                coordinates,
+            }) => {
+                let info = &self.entry.buffers[*buffer];
+                let integers = info.space == Space::Global
+                    && info.role == Role::Input
+                    && info.element == Some(Element::S32);
+                integers.then(|| (*buffer, coordinates.clone()))
+            }
+            _ => None,
+        };
+        let Some((buffer, coordinates)) = place else {
+            for &r in to {
+                self.registers.insert(r, Val::Data(None));
+            }
+            return;
+        };
+        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
+        let guard = s.guard.map(|p| self.guard(p));
+        for (v, &r) in (0..).zip(to) {
+            let mut at = coordinates.clone();
+            if let Some(last) = at.last_mut() {
+                *last = last.plus(v);
+            }
+            let element = self.symbols.element(buffer, at, Ty::U32.range());
+            let value = match &guard {
+                None => Val::Int(element),
+                // Threads that leave the load out keep what they had.
+                Some(guard) => match self.registers.get(&r) {
+                    Some(&Val::Int(before)) => {
+                        Val::Int(self.symbols.ite(guard, &element, &before, self.threads))
+                    }
+                    _ => Val::Data(None),
+                },
+            };
+            self.registers.insert(r, value);
+        }
     }
 
     /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is

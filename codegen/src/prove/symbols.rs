@@ -30,13 +30,20 @@ pub(super) enum Definition {
     Xor(Lin, Lin),
     /// What a type reads where the bits are those of a value: the number in its range that differs from the value by whole periods of the type.
     Read(Lin, Ty),
+    /// The element of an input, by the input's number and the coordinates: nothing writes an input, so that one place holds one number.
+    Element(usize, Rc<[Lin]>),
 }
 
 impl Definition {
     /// The values that it is made of. One of two values is made of its predicate, too.
     fn values(&self) -> impl Iterator<Item = &Lin> {
+        let mut place: &[Lin] = &[];
         let [a, b] = match self {
             Self::Free(_) => [None, None],
+            Self::Element(_, at) => {
+                place = at;
+                [None, None]
+            }
             Self::Low(a, _) | Self::Shr(a, _) | Self::Div(a, _) | Self::Read(a, _) => {
                 [Some(a), None]
             }
@@ -44,7 +51,7 @@ impl Definition {
                 [Some(a), Some(b)]
             }
         };
-        a.into_iter().chain(b)
+        a.into_iter().chain(b).chain(place)
     }
 
     /// Whether what it is made of is all as asked.
@@ -600,6 +607,12 @@ impl Symbols {
         self.defined(Definition::Read(*x, ty), least, most, each)
     }
 
+    /// The element of an input at coordinates, which is in a range.
+    pub(super) fn element(&mut self, input: usize, at: Vec<Lin>, (lo, hi): (i128, i128)) -> Lin {
+        let each = at.iter().any(|x| self.differs(x));
+        self.defined(Definition::Element(input, at.into()), lo, hi, each)
+    }
+
     /// A value with a symbol replaced, in the definitions of its other symbols too.
     pub(super) fn replace(&mut self, x: &Lin, sym: Sym, by: &Lin, threads: usize) -> Option<Lin> {
         // A number that is added stays what it is.
@@ -671,6 +684,12 @@ impl Symbols {
                 Definition::Read(a, ty) => {
                     let a = self.replace(&a, sym, by, threads)?;
                     self.read(&a, ty)
+                }
+                Definition::Element(input, at) => {
+                    let at = at.iter().map(|x| self.replace(x, sym, by, threads));
+                    let at = at.collect::<Option<Vec<_>>>()?;
+                    let &Info { lo, hi, .. } = self.info(s);
+                    self.element(input, at, (lo, hi))
                 }
             };
             out = out.substitute(s, &new)?;

@@ -32,7 +32,7 @@ impl Symbols {
             Definition::Xor(x, y) => Some(of(x)? ^ of(y)?),
             Definition::Read(x, ty) => i64::try_from(super::meaning::read(of(x)?.into(), *ty)).ok(),
             Definition::Ite(p, x, y) => of(if self.holds_at(p, at)? { x } else { y }),
-            Definition::Free(_) => None,
+            Definition::Free(_) | Definition::Element(..) => None,
         }
     }
 

@@ -299,8 +299,38 @@ pub(crate) fn moved(ty: Type) -> Type {
 }
 
 macro_rules! of_index {
-    ($($rust:ty, $name:ident;)*) => { $(
+    ($($rust:ty, $name:ident, $ty:ident;)*) => { $(
         impl Value<$rust> {
+            /// The value as an index expression, such as a row that was loaded: an index from data. It takes part in coordinates, guards and numbers of iterations, from
+            /// here to the end of the loop, branch or region that this stands in. Views compare it with extents, so that what is outside is not touched;
+            /// [`Kernel::clamp`] bounds it elsewhere. What is loaded from an input at one place is one number, which the prover knows.
+            ///
+            /// ```
+            /// use layout_codegen::Arch;
+            /// use layout_codegen::ir::{Axis, Element, Kernel};
+            /// use layout_core::Layout;
+            ///
+            /// // y[i] = table[ids[i]]: a row of 256 elements a block, zeros for an id beyond the table.
+            /// let mut k = Kernel::new("gather", 64);
+            /// let (n, rows, cols) = (k.size("n", 1 << 20), k.size("rows", 1 << 20), k.constant(256));
+            /// let (ids, table) = (k.input("ids", Element::S32, &[n]), k.input("table", Element::F32, &[rows, cols]));
+            /// let y = k.output("y", Element::F32, &[n, cols]);
+            /// let (i, zero, thread) = (k.tiles(Axis::X, n, 1)?, k.constant(0), k.thread());
+            #[doc = concat!("let row = ids.load::<", stringify!($rust), ">(&mut k, &[i])?.to_index(&mut k);")]
+            /// let shares = Layout::parse("(64,4):(4,1)")?;
+            /// let from = table.tile(&mut k, &[1, 256], &[row, zero])?.partition(&mut k, &shares, thread)?;
+            /// let to = y.tile(&mut k, &[1, 256], &[i, zero])?.partition(&mut k, &shares, thread)?;
+            /// k.copy(&from, &to)?;
+            /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+            /// # Ok::<(), Box<dyn std::error::Error>>(())
+            /// ```
+            #[track_caller]
+            pub fn to_index(self, k: &mut Kernel) -> Expr {
+                k.at_line();
+                let register = self.copied(k).register(k);
+                k.index_in(register, Ty::$ty)
+            }
+
             /// The value of an index expression, such as a coordinate or a size; modulo 2³².
             ///
             /// ```
@@ -336,8 +366,8 @@ macro_rules! of_index {
 }
 
 of_index! {
-    i32, S32;
-    u32, U32;
+    i32, S32, S32;
+    u32, U32, U32;
 }
 
 impl Kernel {

@@ -487,10 +487,9 @@ impl Kernel {
         let count = self.tiles_in(extent, tile)?;
         let one = self.pool.constant(1);
         let next = self.pool.add(index, one);
-        let most = i64::try_from(self.pool.facts(index).hi).unwrap_or(i64::MAX);
         let left = self.pool.sub(count, next);
-        // There are as many blocks as tiles, so that it never is.
-        let from_last = self.not_negative(left, most);
+        // There are as many blocks as tiles, so that it is never negative.
+        let from_last = self.clamp(left, 0, i64::MAX);
         self.tiling(from_last, extent, tile);
         Ok(from_last)
     }

@@ -29,6 +29,7 @@ mod element;
 mod error;
 mod fragment;
 mod partition;
+mod single;
 #[cfg(test)]
 mod tests;
 mod tiled;

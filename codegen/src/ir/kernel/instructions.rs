@@ -7,7 +7,7 @@ use layout_core::atoms::MmaAtom;
 
 use super::Kernel;
 use crate::index::Expr;
-use crate::index::code::{Ty, type_of};
+use crate::index::code::type_of;
 use crate::ir::Address;
 use crate::ir::inst::{Binary, Cache, Inst, Shuffle, Statement, Unary};
 use crate::ir::meaning::Meaning;
@@ -18,12 +18,7 @@ impl Kernel {
     /// The predicate `a cmp k`, `and` another if given, computed right here: for paths that are rarely taken, whose predicates must not
     /// occupy registers elsewhere.
     pub(crate) fn compare_here(&mut self, cmp: Cmp, a: Expr, k: i64, and: Option<Reg>) -> Reg {
-        let ty = match type_of(&self.pool, a) {
-            Ty::U32 => Type::U32,
-            Ty::S32 => Type::S32,
-            Ty::U64 => Type::U64,
-            Ty::S64 => Type::S64,
-        };
+        let ty = super::values::by_type(type_of(&self.pool, a));
         // A bound below 0 is a signed number.
         let ty = match ty {
             Type::U32 if k < 0 && self.pool.facts(a).hi <= i32::MAX.into() => Type::S32,

@@ -38,8 +38,8 @@ impl LoopHandle {
 pub(super) const DEEPEST: Level = 64;
 
 impl Kernel {
-    /// A loop whose counter takes the values `start`, `start + step`, … below `limit`. It may have no iteration. Barriers may stand in it where `limit` is the
-    /// same for all threads of a block.
+    /// A loop whose counter takes the values `start`, `start + step`, … below `limit`. It may have no iteration. Where `limit` is not the same for all threads of a
+    /// block, as the length of a thread's own row, they go through it apart: no barrier, shuffle or asynchronous copy may stand in it.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
@@ -95,7 +95,8 @@ impl Kernel {
         let counter = turn.counter;
         let (done, same) = self.around(|k| body(k, counter));
         if same {
-            self.close_loop(&turn, limit);
+            let uniform = self.agrees(limit);
+            self.close_loop_below(&turn, limit, uniform);
         }
         done
     }
@@ -156,9 +157,21 @@ impl Kernel {
     /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
     /// everything it carries set to its initial value.
     pub(crate) fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
+        self.close_loop_below(handle, limit, true);
+    }
+
+    fn close_loop_below(&mut self, handle: &LoopHandle, limit: Expr, uniform: bool) {
         let limit = self.operand(limit);
         let (again, none) = (self.reg(Class::Pred), self.reg(Class::Pred));
-        self.end_loop(handle, LoopEnd::Below { limit, none, again });
+        self.end_loop(
+            handle,
+            LoopEnd::Below {
+                limit,
+                none,
+                again,
+                uniform,
+            },
+        );
     }
 
     /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.

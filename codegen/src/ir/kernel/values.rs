@@ -214,6 +214,96 @@ impl Kernel {
         })
     }
 
+    /// The variable that a register holds from here to the end of the scope that is open: an index that a value gives.
+    pub(crate) fn index_in(&mut self, reg: Reg, ty: Ty) -> Expr {
+        let scope = self.scope();
+        if !scope.branches.is_empty() {
+            self.mistake(
+                "an index from data where values of an epilogue are computed: compute it before",
+            );
+            return self.constant(0);
+        }
+        // What is computed from it stands at the top of a scope, behind the instruction that sets the register.
+        let before = std::mem::take(&mut scope.body);
+        scope.top.extend(before);
+        let (name, level) = (self.unique("index"), self.level());
+        self.bind_in(level, &name, reg, ty);
+        let (least, most) = ty.range();
+        self.pool.var(&name, least as i64, most as i64, level)
+    }
+
+    /// The variable that equals `e` where that is in `least..=most`, and the nearer of the two ends elsewhere: what bounds an index from data.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (n, m) = (k.size("n", 100), k.size("m", 200));
+    /// let rest = k.sub(n, m);
+    /// let rest = k.clamp(rest, 0, 50);
+    /// assert_eq!(k.range(rest), (0, 50));
+    /// ```
+    #[track_caller]
+    pub fn clamp(&mut self, e: Expr, least: i64, most: i64) -> Expr {
+        self.at_line();
+        if least > most {
+            self.mistake(format!(
+                "an index clamped to {least} to {most}: the first is at most the second"
+            ));
+            return e;
+        }
+        let not_less = self.extreme(Binary::Max, e, least);
+        self.extreme(Binary::Min, not_less, most)
+    }
+
+    /// The variable that equals the smaller or the larger of a value and a number.
+    fn extreme(&mut self, op: Binary, e: Expr, end: i64) -> Expr {
+        let (lo, hi) = self.range(e);
+        let (lo, hi) = match op {
+            Binary::Max if end <= lo => return e,
+            Binary::Max if end >= hi => return self.constant(end),
+            Binary::Max => (end, hi),
+            _ if end >= hi => return e,
+            _ if end <= lo => return self.constant(end),
+            _ => (lo, end),
+        };
+        let (ty, level) = (type_of(&self.pool, e), self.pool.facts(e).level);
+        let from = self.operand(e);
+        let mut to = self.reg(class_of(ty));
+        let b = end.into();
+        let inst = Inst::Binary {
+            op,
+            ty: by_type(ty),
+            to,
+            a: from,
+            b,
+        };
+        self.at_top(level, inst);
+        self.meanings
+            .insert(to, Meaning::Extreme { op, of: e, end });
+        let name = self.unique("clamped");
+        if self.agrees(e) {
+            self.note_uniform(&name);
+        }
+        let clamped = self.pool.var(&name, lo, hi, level);
+        let narrow = type_of(&self.pool, clamped);
+        if ty.wide() && !narrow.wide() {
+            let from = std::mem::replace(&mut to, self.reg(Class::B32));
+            let (to_ty, from_ty) = (Type::U32, Type::U64);
+            self.at_top(
+                level,
+                Inst::Convert {
+                    to_ty,
+                    from_ty,
+                    to,
+                    from,
+                },
+            );
+        }
+        self.bind_in(level, &name, to, narrow);
+        clamped
+    }
+
     /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
     ///
     /// ```
@@ -264,25 +354,14 @@ impl Kernel {
         self.scopes[home].bounded.insert((e, hi), variable);
         variable
     }
+}
 
-    /// The variable that equals the larger of a signed `e` and 0, of which `hi` is the largest value, at the kernel's entry.
-    pub(crate) fn not_negative(&mut self, e: Expr, hi: i64) -> Expr {
-        let from = self.operand(e);
-        let to = self.reg(Class::B32);
-        let inst = Inst::Binary {
-            op: Binary::Max,
-            ty: Type::S32,
-            to,
-            a: from,
-            b: 0.into(),
-        };
-        self.at_top(0, inst);
-        self.meanings.insert(to, Meaning::NotNegative { of: e });
-        let name = self.unique("not_negative");
-        self.bind_in(0, &name, to, Ty::U32);
-        if self.agrees(e) {
-            self.note_uniform(&name);
-        }
-        self.pool.var(&name, 0, hi, 0)
+/// The type that instructions call it by.
+pub(super) fn by_type(ty: Ty) -> Type {
+    match ty {
+        Ty::U32 => Type::U32,
+        Ty::S32 => Type::S32,
+        Ty::U64 => Type::U64,
+        Ty::S64 => Type::S64,
     }
 }

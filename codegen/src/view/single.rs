@@ -1,0 +1,119 @@
+//! Single elements: what a thread loads or stores at coordinates of its own, such as those that data give.
+
+use layout_core::Layout;
+
+use super::partition::{Instruction, by_mode};
+use super::words::held;
+use super::{Partition, View, ViewError};
+use crate::index::Expr;
+use crate::ir::{Element, Kernel};
+use crate::value::{Kind, Value};
+
+impl View {
+    /// The element at coordinates from the view's first, of f32, f64 or s32 (as `i32` or `u32`): 0 where that is outside of the buffer.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    ///
+    /// // y = x reversed, an element a thread.
+    /// let mut k = Kernel::new("reversed", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let from_end = k.linear(&[(1, n), (-1, i)], -1);
+    /// let from_end = k.clamp(from_end, 0, 1 << 30); // threads beyond n have none
+    /// let element = x.load::<f32>(&mut k, &[from_end])?;
+    /// y.store(&mut k, &[i], element)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Rank`], or [`ViewError::Elements`] if the buffer's elements are not of that type.
+    #[track_caller]
+    pub fn load<T: Kind>(&self, k: &mut Kernel, at: &[Expr]) -> Result<Value<T>, ViewError> {
+        k.at_line();
+        let (share, element) = self.single::<T>(k, at)?;
+        let to = k.reg(T::CLASS);
+        k.load_words(&share, 0, &[to], held(element).1)?;
+        Ok(Value::held(k, to))
+    }
+
+    /// Stores a value to the element at coordinates from the view's first; what is outside of the buffer is left out.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::value::S32;
+    ///
+    /// // y[i] = i
+    /// let mut k = Kernel::new("count", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let y = k.output("y", Element::S32, &[n]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let value = S32::index(&mut k, i);
+    /// y.store(&mut k, &[i], value)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`View::load`].
+    #[track_caller]
+    pub fn store<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        at: &[Expr],
+        value: impl Into<Value<T>>,
+    ) -> Result<(), ViewError> {
+        k.at_line();
+        let (share, element) = self.single::<T>(k, at)?;
+        let from = value.into().register(k);
+        k.store_words(&share, 0, &[from], held(element).1)
+    }
+
+    /// One element as a share that every thread has, of type `T`.
+    fn single<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        at: &[Expr],
+    ) -> Result<(Partition, Element), ViewError> {
+        let view = self.at(k, at)?;
+        let element = view.element.filter(|e| *e == T::ELEMENT && e.bytes() >= 4);
+        let Some(element) = element else {
+            let of = view.element.map_or("bits".to_owned(), |e| e.to_string());
+            return Err(ViewError::Elements {
+                from: format!("a single {}", T::ELEMENT),
+                to: format!(
+                    "`{}` of {of}: single elements are of f32, f64 or s32, and others are loaded by shares of tiles",
+                    view.name(k)
+                ),
+            });
+        };
+        let thread = k.thread();
+        let threads = k.range(thread).1 + 1;
+        let tv = Layout::flat(&[threads, 1], &[0, 0])?;
+        Ok((
+            Partition {
+                modes: by_mode(&vec![1; at.len()], &tv)?,
+                view,
+                tv,
+                thread,
+                values: 1,
+                vector: 1,
+                by: Instruction::Plain,
+                operand: None,
+                shape: None,
+                owner: None,
+                origin: k.here(),
+                fill: 0,
+            },
+            element,
+        ))
+    }
+}
