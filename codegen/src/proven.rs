@@ -40,6 +40,8 @@ pub struct Proven {
     entry: Entry,
     /// Outputs that it reads, by their numbers.
     read: Vec<usize>,
+    /// Outputs that it combines values into by atomic operations.
+    combined: Vec<usize>,
 }
 
 /// What a kernel does with a buffer of its launch.
@@ -73,6 +75,10 @@ pub enum Usage {
     Output,
     /// It is written, and read too: what it holds before the launch may matter.
     InOut,
+    /// Some elements are written, each at most once; the others keep what they hold.
+    Partial,
+    /// Elements are combined with values by atomic operations.
+    Combined,
 }
 
 /// What a launch gives for a buffer. Buffers that are written overlap no other buffer: the text reads inputs by `ld.global.nc`, for which memory does not
@@ -271,12 +277,24 @@ impl Kernel {
         let version = fits(&entry, arch, arch.ptx_version().max("7.0"))?;
         let proof = prove(&entry)?;
         let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
-        let read = read_outputs(&entry);
+        let read = touched(&entry, |inst| match inst {
+            Inst::Load { at, .. } | Inst::CopyAsync { from: at, .. } => Some(at.place()),
+            _ => None,
+        });
+        let combined = touched(&entry, |inst| match inst {
+            Inst::Store {
+                at,
+                atomic: Some(_),
+                ..
+            } => Some(at.place()),
+            _ => None,
+        });
         Ok(Proven {
             ptx,
             proof,
             entry,
             read,
+            combined,
         })
     }
 }
@@ -313,31 +331,36 @@ pub(crate) fn fits(
     supported(&entry.nodes, arch, version)
 }
 
-/// The outputs that a kernel reads: what is in them before the launch may matter.
-fn read_outputs(entry: &Entry) -> Vec<usize> {
-    let mut read = Vec::new();
-    reads(entry, &entry.nodes, &mut read);
-    read
+/// The buffers of those places that instructions give.
+fn touched(entry: &Entry, place: impl Fn(&Inst) -> Option<u32>) -> Vec<usize> {
+    let mut found = Vec::new();
+    places(&entry.nodes, &place, &mut |place| {
+        buffers_at(entry, place, &mut found);
+    });
+    found
 }
 
-fn reads(entry: &Entry, nodes: &[Node], read: &mut Vec<usize>) {
+fn places(nodes: &[Node], place: &impl Fn(&Inst) -> Option<u32>, found: &mut impl FnMut(u32)) {
     for node in nodes {
         match node {
-            Node::Inst(statement) => match &statement.inst {
-                Inst::Load { at, .. } | Inst::CopyAsync { from: at, .. } => {
-                    buffers_at(entry, at.place(), read);
+            Node::Inst(statement) => {
+                if let Some(place) = place(&statement.inst) {
+                    found(place);
                 }
-                _ => {}
-            },
+            }
             Node::If(branch) => {
-                reads(entry, &branch.then, read);
-                reads(entry, &branch.otherwise, read);
+                places(&branch.then, place, found);
+                places(&branch.otherwise, place, found);
             }
             Node::Loop(turns) => {
-                reads(entry, &turns.entry, read);
-                reads(entry, &turns.body, read);
+                places(&turns.entry, place, found);
+                places(&turns.body, place, found);
             }
-            Node::Roles(roles) => roles.iter().for_each(|role| reads(entry, &role.body, read)),
+            Node::Roles(roles) => {
+                for role in roles {
+                    places(&role.body, place, found);
+                }
+            }
             Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
         }
     }
@@ -693,6 +716,13 @@ impl Proven {
         found.map(|(_, element, alignment, usage)| (element, alignment, usage))
     }
 
+    /// The inputs of which no two elements are equal, as their author states ([`Kernel::assume_distinct`]).
+    pub fn distinct(&self) -> impl Iterator<Item = &str> {
+        let buffers = self.entry.buffers.iter();
+        let distinct = buffers.filter(|b| b.distinct.is_some());
+        distinct.map(|b| b.name.as_str())
+    }
+
     fn described(&self) -> Vec<(&ir::Buffer, Option<Element>, u64, Usage)> {
         let all = self.entry.buffers.iter().enumerate();
         let global = all.filter(|(_, b)| matches!(b.arrangement, Arrangement::Global { .. }));
@@ -700,6 +730,8 @@ impl Proven {
             .map(|(number, b)| {
                 let usage = match b.role {
                     Role::Input => Usage::Input,
+                    Role::Partial if self.combined.contains(&number) => Usage::Combined,
+                    Role::Partial => Usage::Partial,
                     _ if self.read.contains(&number) => Usage::InOut,
                     _ => Usage::Output,
                 };

@@ -48,7 +48,7 @@ pub use run::run_on_opencl;
 pub use run::{
     Arg, ArgError, Buffer, BufferElement, BufferType, CountedAccess, GemmKernel, Launches, On,
     Outcome, OutcomeError, Param, ParamType, PtxKernel, Ran, Role, RunError, RunOptions, Runnable,
-    Scalar, Scalars, Step, StepArg, run, run_with,
+    Scalar, Scalars, Step, StepArg, Stores, run, run_with,
 };
 #[cfg(feature = "gpu")]
 pub use trial::{Trial, Tried};

@@ -1,11 +1,14 @@
 //! Indices from data: gather, page tables, rows of any length.
 
-use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::value::F32;
-use tilewright::host::Arg;
+use half::f16;
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
+use tilewright::codegen::value::{F32, Predicate, S32};
+use tilewright::codegen::view::Combine;
+use tilewright::host::{Arg, On, run};
+use tilewright::{TiledMma, atoms};
 
 use super::natural::{numbers, ran};
-use super::{ARCH, Result, layout};
+use super::{ARCH, Result, layout, swizzled};
 
 /// y[i] = table[ids[i]]: a row of any length a block.
 fn gather() -> Result<Kernel> {
@@ -114,6 +117,423 @@ fn rows_of_any_length() -> Result {
     for (row, ends) in y.iter().zip(first.windows(2)) {
         let right: f32 = values[ends[0] as usize..ends[1] as usize].iter().sum();
         assert_eq!(*row, right);
+    }
+    Ok(())
+}
+
+/// x[at + i] = rows of `new`, for a position in memory: a key cache grows by n rows.
+fn append() -> Result<Kernel> {
+    let mut k = Kernel::new("append", 64);
+    let [n, rows, cols] = ["n", "rows", "cols"].map(|name| k.size(name, 1 << 20));
+    let one = k.constant(1);
+    let new = k.input("new", Element::F32, &[n, cols]);
+    let position = k.input("position", Element::S32, &[one]);
+    let cache = k.partial_output("cache", Element::F32, &[rows, cols]);
+    let (i, j, zero) = (
+        k.tiles(Axis::X, n, 4)?,
+        k.tiles(Axis::Y, cols, 64)?,
+        k.constant(0),
+    );
+    let at = position.load::<u32>(&mut k, &[zero])?.to_index(&mut k);
+    let (thread, shares) = (k.thread(), layout("((16,4),4):((16,1),4)"));
+    let from = new
+        .tile(&mut k, &[4, 64], &[i, j])?
+        .partition(&mut k, &shares, thread)?;
+    let part = cache.part(&mut k, &[at, zero], &[n, cols])?;
+    let to = part
+        .tile(&mut k, &[4, 64], &[i, j])?
+        .partition(&mut k, &shares, thread)?;
+    k.copy(&from, &to)?;
+    Ok(k)
+}
+
+#[test]
+fn rows_are_appended() -> Result {
+    let kernel = append()?.build(ARCH)?;
+    let (n, rows, cols) = (6_usize, 20_usize, 70_usize);
+    let new = numbers(n * cols);
+    for at in [0, 3, 14, 17, 40, -1] {
+        let before = vec![-1.0_f32; rows * cols];
+        let outcome = ran(
+            &kernel,
+            vec![
+                ("n", Arg::from(n as u32)),
+                ("rows", Arg::from(rows as u32)),
+                ("cols", Arg::from(cols as u32)),
+                ("new", Arg::input(&new)),
+                ("position", Arg::input(&[at])),
+                ("cache", Arg::in_out(&before)),
+            ],
+        )?;
+        let cache: Vec<f32> = outcome.get("cache")?;
+        for (row, values) in cache.chunks(cols).enumerate() {
+            let from = row as i64 - i64::from(at);
+            let inside = (0..n as i64).contains(&from) && at >= 0;
+            let right = match inside {
+                true => new[from as usize * cols..][..cols].to_vec(),
+                false => vec![-1.0; cols],
+            };
+            assert_eq!(values, right, "{at}, row {row}");
+        }
+    }
+    Ok(())
+}
+
+/// y[to[i]] = x[i], for a permutation.
+fn scatter(distinct: bool, inside: bool) -> Result<Kernel> {
+    let mut k = Kernel::new("scatter", 128);
+    let n = k.size("n", 1 << 30);
+    let x = k.input("x", Element::F32, &[n]);
+    let to = k.input("to", Element::S32, &[n]);
+    let y = k.partial_output("y", Element::F32, &[n]);
+    if distinct {
+        k.assume_distinct(&to, "a permutation");
+    }
+    let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    let i = k.linear(&[(128, block), (1, thread)], 0);
+    let end = if inside { n } else { k.constant(1 << 31) };
+    let p = Predicate::of(&mut k, i, Cmp::Lt, end);
+    k.when(p, |k| {
+        let at = to.load::<u32>(k, &[i])?.to_index(k);
+        let value = x.load::<f32>(k, &[i])?;
+        y.store(k, &[at], value)
+    })?;
+    Ok(k)
+}
+
+#[test]
+fn a_permutation_scatters() -> Result {
+    let kernel = scatter(true, true)?.build(ARCH)?;
+    assert!(
+        kernel
+            .ptx
+            .contains("// assumed: the elements of `to` are distinct (a permutation)")
+    );
+    let n = 300_i32;
+    let (x, to): (_, Vec<i32>) = (numbers(300), (0..n).map(|i| i * 7 % n).collect());
+    let args = |to: Vec<i32>| {
+        vec![
+            ("n", Arg::from(n as u32)),
+            ("x", Arg::input(&numbers(300))),
+            ("to", Arg::input(&to)),
+            ("y", Arg::in_out(&[0.0_f32; 300])),
+        ]
+    };
+    let y: Vec<f32> = ran(&kernel, args(to.clone()))?.get("y")?;
+    for (x, to) in x.iter().zip(&to) {
+        assert_eq!(y[*to as usize], *x);
+    }
+    // What is stated is checked.
+    let mut twice = to;
+    twice[17] = twice[5];
+    let error = run(&kernel, On::Emulator, args(twice)).unwrap_err();
+    assert_eq!(error.code(), "not_distinct");
+    // Without the statement two threads may have an element; threads beyond n have none of `to`, and element 0 is not theirs.
+    assert_eq!(
+        scatter(false, true)?.build(ARCH).unwrap_err().code(),
+        "shared_element"
+    );
+    assert_eq!(
+        scatter(true, false)?.build(ARCH).unwrap_err().code(),
+        "shared_element"
+    );
+    Ok(())
+}
+
+/// counts[b] = how many x are b: each block counts in shared memory.
+fn histogram(clamped: bool, barriers: [bool; 2]) -> Result<Kernel> {
+    let mut k = Kernel::new("histogram", 256);
+    let n = k.size("n", 1 << 30);
+    let bins = k.constant(256);
+    let x = k.input("x", Element::S32, &[n]);
+    let counts = k.partial_output("counts", Element::S32, &[bins]);
+    let own = k.shared("own", Element::S32, &swizzled("256:1"))?;
+    let (block, thread) = (k.tiles(Axis::X, n, 1024)?, k.thread());
+    own.store(&mut k, &[thread], S32::from(0))?;
+    if barriers[0] {
+        k.barrier();
+    }
+    for v in 0..4 {
+        let i = k.linear(&[(1024, block), (1, thread)], 256 * v);
+        let p = Predicate::of(&mut k, i, Cmp::Lt, n);
+        k.when(p, |k| {
+            let bin = x.load::<i32>(k, &[i])?.to_index(k);
+            let bin = if clamped { k.clamp(bin, 0, 255) } else { bin };
+            own.atomic(k, &[bin], Combine::Add, S32::from(1))
+        })?;
+    }
+    if barriers[1] {
+        k.barrier();
+    }
+    let count = own.load::<i32>(&mut k, &[thread])?;
+    counts.atomic(&mut k, &[thread], Combine::Add, count)?;
+    Ok(k)
+}
+
+#[test]
+fn a_histogram_with_atomics() -> Result {
+    let kernel = histogram(true, [true, true])?.build(ARCH)?;
+    let x: Vec<i32> = (0..5000).map(|i| i * i % 301 - 20).collect();
+    let outcome = ran(
+        &kernel,
+        vec![
+            ("n", Arg::from(5000_u32)),
+            ("x", Arg::input(&x)),
+            ("counts", Arg::in_out(&[0_i32; 256])),
+        ],
+    )?;
+    let mut right = vec![0; 256];
+    for x in x {
+        right[x.clamp(0, 255) as usize] += 1;
+    }
+    assert_eq!(outcome.get::<i32>("counts")?, right);
+    assert_eq!(
+        histogram(false, [true; 2])?.build(ARCH).unwrap_err().code(),
+        "bounds"
+    );
+    assert_eq!(
+        histogram(true, [false, true])?
+            .build(ARCH)
+            .unwrap_err()
+            .code(),
+        "race"
+    );
+    assert_eq!(
+        histogram(true, [true, false])?
+            .build(ARCH)
+            .unwrap_err()
+            .code(),
+        "race"
+    );
+    Ok(())
+}
+
+/// keys[s] = the keys of sequence s one after the other, from pages of 16; zeros beyond its length.
+fn paged() -> Result<Kernel> {
+    let mut k = Kernel::new("paged", 128);
+    let [sequences, pages, most] = ["sequences", "pages", "most"].map(|name| k.size(name, 1 << 20));
+    let (sixteen, depth, zero) = (k.constant(16), k.constant(64), k.constant(0));
+    let (one, positions) = (k.constant(1), k.scale(most, 16));
+    let store = k.input("store", Element::F32, &[pages, sixteen, depth]);
+    let table = k.input("table", Element::S32, &[sequences, most]);
+    let lengths = k.input("lengths", Element::S32, &[sequences]);
+    let keys = k.output("keys", Element::F32, &[sequences, positions, depth]);
+    let (i, s) = (
+        k.tiles(Axis::X, positions, 16)?,
+        k.tiles(Axis::Y, sequences, 1)?,
+    );
+    let page = table.load::<u32>(&mut k, &[s, i])?.to_index(&mut k);
+    let length = lengths.load::<i32>(&mut k, &[s])?.to_index(&mut k);
+    let rest = k.linear(&[(1, length), (-16, i)], 0);
+    let rest = k.clamp(rest, 0, 16);
+    let (thread, shares) = (k.thread(), layout("((16,8),(4,2)):((64,1),(16,8))"));
+    let from = store.part(&mut k, &[page, zero, zero], &[one, rest, depth])?;
+    let from = from.tile(&mut k, &[1, 16, 64], &[zero; 3])?;
+    let from = from.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    let to = keys.tile(&mut k, &[1, 16, 64], &[s, i, zero])?;
+    let to = to.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
+    k.copy(&from, &to)?;
+    Ok(k)
+}
+
+#[test]
+fn keys_of_pages() -> Result {
+    let kernel = paged()?.build(ARCH)?;
+    let (table, lengths) = ([5, 2, 0, 3, 1, 6, 4, 4, 4], [40, 48, 0]);
+    let store = numbers(6 * 16 * 64);
+    let outcome = ran(
+        &kernel,
+        vec![
+            ("sequences", Arg::from(3_u32)),
+            ("pages", Arg::from(6_u32)),
+            ("most", Arg::from(3_u32)),
+            ("store", Arg::input(&store)),
+            ("table", Arg::input(&table)),
+            ("lengths", Arg::input(&lengths)),
+            ("keys", Arg::output::<f32>(3 * 48 * 64)),
+        ],
+    )?;
+    let keys: Vec<f32> = outcome.get("keys")?;
+    for (at, key) in keys.chunks(64).enumerate() {
+        let (s, position) = (at / 48, at % 48);
+        let page = table[3 * s + position / 16] as usize;
+        let row = (16 * page + position % 16) * 64;
+        let inside = page < 6 && (position as i32) < lengths[s];
+        let right = if inside {
+            &store[row..row + 64]
+        } else {
+            &[0.0; 64]
+        };
+        assert_eq!(key, right, "{at}");
+    }
+    Ok(())
+}
+
+/// c = a b for a of blocks of 16 x 16: those of block row i are first[i] to first[i + 1], and the block column of each is in `column`.
+fn block_sparse() -> Result<Kernel> {
+    let mut k = Kernel::new("block_sparse", 32);
+    let (rows, entries) = (k.size("rows", 1 << 20), k.size("entries", 1 << 20));
+    let (depth, n) = (k.size("depth", 1 << 20), k.size("n", 1 << 20));
+    let (zero, sixteen) = (k.constant(0), k.constant(16));
+    let (ends, m, stacked) = (
+        k.linear(&[(1, rows)], 1),
+        k.scale(rows, 16),
+        k.scale(entries, 16),
+    );
+    let first = k.input("first", Element::S32, &[ends]);
+    let column = k.input("column", Element::S32, &[entries]);
+    let a = k.input("a", Element::F16, &[stacked, sixteen]);
+    let b = k.input("b", Element::F16, &[depth, n]);
+    let c = k.output("c", Element::F32, &[m, n]);
+    let (i, j, lane) = (k.tiles(Axis::X, m, 16)?, k.tiles(Axis::Y, n, 64)?, k.lane());
+    let next = k.linear(&[(1, i)], 1);
+    let begin = first.load::<u32>(&mut k, &[i])?.to_index(&mut k);
+    let end = first.load::<u32>(&mut k, &[next])?.to_index(&mut k);
+    let count = k.sub(end, begin);
+    let count = k.clamp(count, 0, 1 << 20);
+    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)"))?;
+    let sums = k.accumulators(&mma, [16, 64], lane)?;
+    k.for_loop("e", 0, 1, count, |k, e| {
+        let e = k.add(begin, e);
+        let t = column.load::<u32>(k, &[e])?.to_index(k);
+        let a = a
+            .tile(k, &[16, 16], &[e, zero])?
+            .partition_a(k, &mma, lane)?
+            .vectors(k, 2)?;
+        let b = b
+            .tile(k, &[16, 64], &[t, j])?
+            .transposed()
+            .partition_b(k, &mma, lane)?;
+        let (a, b) = (k.load_fragment(&a)?, k.load_fragment(&b)?);
+        k.gemm(&mma, &a, &b, &sums)
+    })?;
+    let c = c
+        .tile(&mut k, &[16, 64], &[i, j])?
+        .partition_c(&mut k, &mma, lane)?;
+    k.store_fragment(&c, &sums)?;
+    Ok(k)
+}
+
+fn halves(n: usize) -> Vec<f16> {
+    (0..n)
+        .map(|i| f16::from_f32((i * 37 % 17) as f32 - 8.0))
+        .collect()
+}
+
+#[test]
+fn a_product_of_sparse_blocks() -> Result {
+    let kernel = block_sparse()?.build(ARCH)?;
+    let (rows, depth, n) = (3_usize, 80_usize, 72_usize);
+    let (first, column) = ([0, 2, 2, 5], [3, 0, 4, 1, 2]);
+    let (a, b) = (halves(5 * 256), halves(depth * n));
+    let outcome = ran(
+        &kernel,
+        vec![
+            ("rows", Arg::from(rows as u32)),
+            ("entries", Arg::from(5_u32)),
+            ("depth", Arg::from(depth as u32)),
+            ("n", Arg::from(n as u32)),
+            ("first", Arg::input(&first)),
+            ("column", Arg::input(&column)),
+            ("a", Arg::input(&a)),
+            ("b", Arg::input(&b)),
+            ("c", Arg::output::<f32>(16 * rows * n)),
+        ],
+    )?;
+    let c: Vec<f32> = outcome.get("c")?;
+    for (at, c) in c.iter().enumerate() {
+        let (row, col) = (at / n, at % n);
+        let blocks = first[row / 16]..first[row / 16 + 1];
+        let products = blocks.flat_map(|e: i32| (0..16).map(move |t| (e as usize, t)));
+        let products = products.map(|(e, t)| {
+            let b = b[(16 * column[e] as usize + t) * n + col].to_f32();
+            a[256 * e + 16 * (row % 16) + t].to_f32() * b
+        });
+        assert_eq!(*c, products.sum::<f32>(), "{at}");
+    }
+    Ok(())
+}
+
+/// c = a b[g] for the rows of each group g, which are offsets[g] to offsets[g + 1]; a tile of rows takes the groups that have some of them.
+fn grouped() -> Result<Kernel> {
+    let mut k = Kernel::new("grouped", 128);
+    let [groups, m, depth, n] = ["groups", "m", "depth", "n"].map(|name| k.size(name, 1 << 20));
+    let ends = k.linear(&[(1, groups)], 1);
+    let offsets = k.input("offsets", Element::S32, &[ends]);
+    let a = k.input("a", Element::F16, &[m, depth]);
+    let b = k.input("b", Element::F16, &[groups, depth, n]);
+    let c = k.output("c", Element::F32, &[m, n]);
+    let (i, j, thread) = (
+        k.tiles(Axis::X, m, 64)?,
+        k.tiles(Axis::Y, n, 32)?,
+        k.thread(),
+    );
+    let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(4,1,1):(1,0,0)"))?;
+    let all = k.accumulators(&mma, [64, 32], thread)?;
+    k.for_loop("g", 0, 1, groups, |k, g| {
+        let next = k.linear(&[(1, g)], 1);
+        let begin = offsets.load::<i32>(k, &[g])?.to_index(k);
+        let end = offsets.load::<i32>(k, &[next])?.to_index(k);
+        let (top, bottom) = (k.scale(i, 64), k.linear(&[(64, i)], 64));
+        let below = Predicate::of(k, begin, Cmp::Lt, bottom);
+        let here = Predicate::of(k, end, Cmp::Gt, top).and(k, below);
+        k.when(here, |k| {
+            let (b, steps) = (b.slice(k, &[g])?, k.tiles_in(depth, 16)?);
+            let sums = k.accumulators(&mma, [64, 32], thread)?;
+            k.for_loop("t", 0, 1, steps, |k, t| {
+                let a = a
+                    .tile(k, &[64, 16], &[i, t])?
+                    .partition_a(k, &mma, thread)?;
+                let b = b.tile(k, &[16, 32], &[t, j])?.transposed();
+                let b = b.partition_b(k, &mma, thread)?;
+                let (a, b) = (k.load_fragment(&a)?, k.load_fragment(&b)?);
+                k.gemm(&mma, &a, &b, &sums)
+            })?;
+            let own = sums.map_at(k, |k, _, [row, _]| {
+                let row = k.add(top, row);
+                let below = Predicate::of(k, row, Cmp::Lt, end);
+                let own = Predicate::of(k, row, Cmp::Ge, begin).and(k, below);
+                own.select(k, F32::from(1.0), 0.0)
+            })?;
+            all.update_with_both(k, [&own, &sums], |k, all, own, sum| {
+                own.gt(k, 0.0).select(k, sum, all)
+            })
+        })
+    })?;
+    let c = c
+        .tile(&mut k, &[64, 32], &[i, j])?
+        .partition_c(&mut k, &mma, thread)?;
+    k.store_fragment(&c, &all)?;
+    Ok(k)
+}
+
+#[test]
+fn products_of_groups_of_rows() -> Result {
+    let kernel = grouped()?.build(ARCH)?;
+    let (m, depth, n) = (150_usize, 40_usize, 40_usize);
+    let offsets = [0, 30, 30, 100, 150];
+    let (a, b) = (halves(m * depth), halves(4 * depth * n));
+    let outcome = ran(
+        &kernel,
+        vec![
+            ("groups", Arg::from(4_u32)),
+            ("m", Arg::from(m as u32)),
+            ("depth", Arg::from(depth as u32)),
+            ("n", Arg::from(n as u32)),
+            ("offsets", Arg::input(&offsets)),
+            ("a", Arg::input(&a)),
+            ("b", Arg::input(&b)),
+            ("c", Arg::output::<f32>(m * n)),
+        ],
+    )?;
+    let c: Vec<f32> = outcome.get("c")?;
+    for (at, c) in c.iter().enumerate() {
+        let (row, col) = (at / n, at % n);
+        let g = (0..4).find(|&g| (offsets[g]..offsets[g + 1]).contains(&(row as i32)));
+        let g = g.expect("a group");
+        let products =
+            (0..depth).map(|t| a[row * depth + t].to_f32() * b[(g * depth + t) * n + col].to_f32());
+        assert_eq!(*c, products.sum::<f32>(), "{at}");
     }
     Ok(())
 }

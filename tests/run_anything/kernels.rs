@@ -81,7 +81,8 @@ impl Runnable for Twice {
             ],
             workspace_bytes: 260,
             least_bytes: vec![("out".to_owned(), 4)],
-            stored_once: false,
+            stores: Vec::new(),
+            distinct: Vec::new(),
         })
     }
 }

@@ -6,7 +6,7 @@ use tilewright::codegen::prove::AccessProof;
 use tilewright::emulator::FindingKind;
 use tilewright::host::{
     Arg, BufferType, Launches, On, Param, PtxKernel, Role, RunError, RunOptions, Runnable, Scalars,
-    Step, StepArg, run_with,
+    Step, StepArg, Stores, run_with,
 };
 
 use super::{on_emulator, one_block, racing};
@@ -47,7 +47,10 @@ impl Runnable for Promising {
         Ok(Launches {
             steps: (self.blocks > 0).then_some(step).into_iter().collect(),
             least_bytes: bytes.into(),
-            stored_once: true,
+            stores: vec![
+                ("in".to_owned(), Stores::Never),
+                ("out".to_owned(), Stores::Once),
+            ],
             ..Launches::default()
         })
     }
@@ -216,6 +219,7 @@ fn claim(access: &str, op: &str, wavefronts: u32) -> AccessProof {
         op: op.parse().expect("an access"),
         wavefronts,
         ideal: 1,
+        exact: true,
     }
 }
 

@@ -373,6 +373,8 @@ pub(crate) enum Inst {
         ty: Type,
         /// The values.
         from: Vec<Reg>,
+        /// How an atomic operation combines the value with what is there; none where it takes its place.
+        atomic: Option<Binary>,
     },
     /// An asynchronous copy from global to shared memory: `bytes` bytes are written, of which `size` come from `from` and the rest are 0.
     CopyAsync {

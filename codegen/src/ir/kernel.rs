@@ -539,6 +539,11 @@ impl Kernel {
         &self.buffers[number]
     }
 
+    /// The buffers, by number.
+    pub(crate) fn buffers_mut(&mut self) -> &mut [Buffer] {
+        &mut self.buffers
+    }
+
     /// Says what the elements of a buffer are.
     pub(crate) fn set_element(&mut self, buffer: usize, element: Element) {
         self.buffers[buffer].element = Some(element);

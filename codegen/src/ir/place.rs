@@ -42,7 +42,7 @@ pub(crate) enum Role {
     Input,
     /// It writes every element exactly once, and may read an element before that.
     Output,
-    /// It writes some of it.
+    /// It writes some of it: in global memory each element at most once, or by atomic operations alone.
     Partial,
 }
 
@@ -63,6 +63,8 @@ pub(crate) struct Buffer {
     pub(crate) arrangement: Arrangement,
     /// What the kernel does with it.
     pub(crate) role: Role,
+    /// No two of its elements are equal: why, in the author's words.
+    pub(crate) distinct: Option<String>,
 }
 
 /// How coordinates become addresses.

@@ -484,7 +484,19 @@ fn instruction(inst: &Inst) -> String {
                 address(*at)
             )
         }
-        Inst::Store { at, ty, from } => format!(
+        Inst::Store {
+            at,
+            ty,
+            from,
+            atomic: Some(op),
+        } => format!(
+            "red.{}.{} {}, {}",
+            space(at.space()),
+            binary(*op, *ty),
+            address(*at),
+            vector(from)
+        ),
+        Inst::Store { at, ty, from, .. } => format!(
             "st.{}{}.{} {}, {}",
             space(at.space()),
             width(from),

@@ -7,7 +7,7 @@ use layout_core::banks::Access;
 /// ```
 /// use layout_codegen::prove::AccessProof;
 ///
-/// let access = AccessProof { access: "read tile".to_owned(), op: layout_core::banks::Access::Ld32, wavefronts: 2, ideal: 1 };
+/// let access = AccessProof { access: "read tile".to_owned(), op: layout_core::banks::Access::Ld32, wavefronts: 2, ideal: 1, exact: true };
 /// assert!(access.wavefronts > access.ideal); // bank conflicts
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,4 +20,6 @@ pub struct AccessProof {
     pub wavefronts: u32,
     /// Wavefronts if its words were spread evenly over the banks.
     pub ideal: u32,
+    /// Each execution has so many; else at most so many, since the addresses come from data or the access is an atomic operation.
+    pub exact: bool,
 }

@@ -315,6 +315,7 @@ impl Machine<'_> {
         let multiple = param.map_or(1, |p| p.multiple as i64).max(1);
         let symbol = |m: &mut Self, lo: i128, hi: i128| {
             let unit = m.symbols.free(lo, hi / i128::from(multiple), false);
+            m.params.push(unit);
             Val::Int(Lin::symbol(unit).scale(multiple))
         };
         let of = |ty: Ty| ty.range();

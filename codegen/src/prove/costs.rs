@@ -55,9 +55,14 @@ impl Trace {
             // Rounds of the banks make no difference.
             let rounds = a.at.range().0.div_euclid(ROUND) * ROUND;
             let key = (op, a.at.plus(-rounds), a.active, a.maybe);
-            let found = *alike
-                .entry(key)
-                .or_insert_with(|| cost(model, op, a, &mut known));
+            let found = if a.exact {
+                *alike
+                    .entry(key)
+                    .or_insert_with(|| cost(model, op, a, &mut known))
+            } else {
+                // A lane has a word of its own at most.
+                Some((32, 1))
+            };
             let Some((wavefronts, ideal)) = found else {
                 continue;
             };
@@ -65,12 +70,14 @@ impl Trace {
                 Some(c) => {
                     c.wavefronts = c.wavefronts.max(wavefronts);
                     c.ideal = c.ideal.max(ideal);
+                    c.exact &= a.exact;
                 }
                 None => all.push(AccessProof {
                     access: a.name.clone(),
                     op,
                     wavefronts,
                     ideal,
+                    exact: a.exact,
                 }),
             }
         }

@@ -21,6 +21,7 @@
 //!
 //! An output that is read as well must be read by who stores it ([`reads`]).
 
+mod apart;
 mod boxes;
 mod conditions;
 mod deals;
@@ -41,7 +42,7 @@ use super::numbers::{Each, Mask, Num};
 use super::solve::Facts;
 use super::symbols::Definition;
 use super::value::{Lin, Sym};
-use crate::ir::{Entry, Extent, Role};
+use crate::ir::{Entry, Extent, Role, Space};
 use crate::quick::QuickMap;
 
 /// Cases of one mode at most.
@@ -53,13 +54,35 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
     let global = std::mem::take(&mut trace.global);
     let sent = std::mem::take(&mut trace.boxes);
     for (number, buffer) in entry.buffers.iter().enumerate() {
-        if buffer.role != Role::Output {
-            continue;
-        }
         let stores: Vec<&GlobalAccess> = global
             .iter()
             .filter(|a| a.buffer == number && a.store)
             .collect();
+        let loads: Vec<&GlobalAccess> = global
+            .iter()
+            .filter(|a| a.buffer == number && !a.store)
+            .collect();
+        if buffer.role == Role::Partial && buffer.space == Space::Global {
+            if sent.iter().any(|b| b.buffer == number) {
+                return Err(ProofError::Shared {
+                    output: buffer.name.clone(),
+                    reason: "copies by TMA write it".to_owned(),
+                });
+            }
+            let axes = several(entry, trace);
+            let distinct = |of: usize| entry.buffers[of].distinct.is_some();
+            apart::at_most_once(trace, &stores, &axes, &distinct).map_err(|reason| {
+                ProofError::Shared {
+                    output: buffer.name.clone(),
+                    reason,
+                }
+            })?;
+            reads::own(trace, &buffer.name, &loads, &stores)?;
+            continue;
+        }
+        if buffer.role != Role::Output {
+            continue;
+        }
         let stores = roles::in_common_turns(trace, &stores);
         let stores: Vec<&GlobalAccess> = stores.iter().map(|s| &**s).collect();
         let mut output = Output::new(entry, trace, number);
@@ -69,15 +92,17 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
                 output: buffer.name.clone(),
                 reason,
             })?;
-        let loads: Vec<&GlobalAccess> = global
-            .iter()
-            .filter(|a| a.buffer == number && !a.store)
-            .collect();
         reads::own(trace, &buffer.name, &loads, &stores)?;
         all.push(buffer.name.clone());
     }
     (trace.global, trace.boxes) = (global, sent);
     Ok(all)
+}
+
+/// Axes of the grid along which a launch may have several blocks.
+fn several(entry: &Entry, trace: &Trace) -> Vec<Sym> {
+    let several = |axis: &usize| entry.grid_limit[*axis] > 1;
+    (0..3).filter(several).map(|a| trace.blocks[a]).collect()
 }
 
 /// The elements that a block has along a mode.
@@ -136,8 +161,7 @@ impl<'a> Output<'a> {
         let blocks = blocks.collect();
         let extents = modes().map(|(mode, _)| trace.used.get(&(number, mode)).copied());
         let extents = extents.collect();
-        let several = |axis: &usize| entry.grid_limit[*axis] > 1;
-        let axes = (0..3).filter(several).map(|a| trace.blocks[a]).collect();
+        let axes = several(entry, trace);
         Self {
             trace,
             extents,

@@ -132,6 +132,13 @@ pub enum ProofError {
         /// What is wrong.
         reason: String,
     },
+    /// An element of an output that is written in part may be written twice.
+    Shared {
+        /// The output.
+        output: String,
+        /// What is wrong.
+        reason: String,
+    },
     /// An element of an output is read that another thread may have written already.
     Overwritten {
         /// The access.
@@ -225,6 +232,7 @@ impl ProofError {
             Self::Unfinished { .. } => "unfinished",
             Self::Divergent { .. } => "divergent",
             Self::Coverage { .. } => "coverage",
+            Self::Shared { .. } => "shared_element",
             Self::Overwritten { .. } => "overwritten",
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
@@ -318,6 +326,12 @@ impl fmt::Display for ProofError {
             ),
             Self::Coverage { output, reason } => {
                 write!(f, "output `{output}` is not written exactly once: {reason}")
+            }
+            Self::Shared { output, reason } => {
+                write!(
+                    f,
+                    "an element of output `{output}` may be written twice: {reason}"
+                )
             }
             Self::Overwritten {
                 access,

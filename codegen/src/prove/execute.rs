@@ -151,6 +151,8 @@ pub(super) struct Trace {
     pub(super) deals: Vec<Dealt>,
     /// Axes along which a launch has exactly so many blocks.
     pub(super) whole_axes: Vec<(Sym, i64)>,
+    /// What parameters are made of.
+    pub(super) params: Vec<Sym>,
 }
 
 /// A place that threads come to: a barrier that all threads of the block meet at, or a wait for asynchronous copies.
@@ -275,6 +277,8 @@ pub(super) struct Machine<'a> {
     /// Of loops that were gone through, by how many iterations they had: where they ended.
     pub(super) ended: QuickMap<Sym, Rc<Formula>>,
     pub(super) deals: Vec<Dealt>,
+    /// What parameters are made of.
+    pub(super) params: Vec<Sym>,
     /// What the author states, and those of the statements that hold in all of the kernel.
     pub(super) assumptions: Vec<Assumed>,
     pub(super) assumed: Vec<Rc<Formula>>,
@@ -343,6 +347,7 @@ pub(super) fn execute(entry: &Entry) -> Result<Trace, (ProofError, Option<Line>)
         walks: machine.walks,
         deals: machine.deals,
         whole_axes,
+        params: machine.params,
     })
 }
 
@@ -400,6 +405,7 @@ impl<'a> Machine<'a> {
             walks: Vec::new(),
             ended: QuickMap::default(),
             deals: Vec::new(),
+            params: Vec::new(),
             assumptions: Vec::new(),
             assumed: Vec::new(),
             at_leave: None,

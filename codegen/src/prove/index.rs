@@ -88,7 +88,8 @@ impl Machine<'_> {
                     class: class_of(ty),
                     id,
                 };
-                self.integer(reg)
+                let x = self.integer(reg);
+                self.read(&x, ty)
             }
             None => self.unknown(),
         }

@@ -335,7 +335,7 @@ impl Machine<'_> {
     fn accesses_apart(&mut self, events: &[Event]) -> Result<(), ProofError> {
         for event in events {
             match event {
-                Event::Access(a) if matches!(a.kind, Kind::Read | Kind::Write) => {
+                Event::Access(a) if matches!(a.kind, Kind::Read | Kind::Write | Kind::Atomic) => {
                     self.events.push(Event::Access(Rc::clone(a)));
                 }
                 Event::If(_, then, otherwise) => {

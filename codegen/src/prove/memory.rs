@@ -23,6 +23,8 @@ pub(super) enum Kind {
     Write,
     /// A write that arrives once it was waited for.
     Async,
+    /// An atomic operation: a read and a write that no other one comes between.
+    Atomic,
     /// A read by a copy to global memory, which goes on until it is waited for.
     Sent,
 }
@@ -45,6 +47,8 @@ pub(super) struct Access {
     /// Threads may leave it out.
     pub(super) maybe: bool,
     pub(super) tagged: bool,
+    /// Its bytes are those that are touched, once: no index from data, and no atomic operation.
+    pub(super) exact: bool,
 }
 
 impl Access {
@@ -76,6 +80,8 @@ pub(super) struct GlobalAccess {
     pub(super) name: String,
     pub(super) buffer: usize,
     pub(super) store: bool,
+    /// It is an atomic operation.
+    pub(super) atomic: bool,
     pub(super) coordinates: Vec<Lin>,
     /// Elements at once, along the last mode.
     pub(super) width: i64,
@@ -101,7 +107,7 @@ pub(super) struct Touch<'s> {
     statement: &'s Statement,
     at: Address,
     pub(super) bytes: u32,
-    kind: Kind,
+    pub(super) kind: Kind,
     op: Option<Op>,
     /// For asynchronous copies: the bytes that are read.
     size: Option<Lin>,
@@ -142,8 +148,17 @@ impl Machine<'_> {
                 self.access(&simple(at, ty, to.len(), Kind::Read))?;
                 self.loaded(s, at, to);
             }
-            Inst::Store { at, ty, from } => {
-                self.access(&simple(at, ty, from.len(), Kind::Write))?;
+            Inst::Store {
+                at,
+                ty,
+                from,
+                atomic,
+            } => {
+                let kind = match atomic {
+                    Some(_) => Kind::Atomic,
+                    None => Kind::Write,
+                };
+                self.access(&simple(at, ty, from.len(), kind))?;
             }
             Inst::LoadMatrix { at, to, trans } => {
                 let op = (to.len() == 4).then_some(Op::LdMatrix {
@@ -319,6 +334,7 @@ impl Machine<'_> {
                         active.iter().enumerate().any(unknown)
                     }),
                 tagged: t.statement.tag.is_some(),
+                exact: t.kind != Kind::Atomic,
             };
             self.shared(t, t.at.place(), &address, &facts, &mut found)?;
             let found = Rc::new(found);
@@ -499,6 +515,12 @@ impl Machine<'_> {
                     input: info.name,
                 });
             }
+            if info.role == Role::Output && t.kind == Kind::Atomic {
+                return Err(ProofError::Coverage {
+                    output: info.name,
+                    reason: "an atomic operation adds to what is there: declare it by `Kernel::partial_output`".to_owned(),
+                });
+            }
             self.note_deals();
         }
         let asynchronous = matches!(t.statement.inst, Inst::CopyAsync { .. });
@@ -509,6 +531,7 @@ impl Machine<'_> {
             name,
             buffer,
             store,
+            atomic: t.kind == Kind::Atomic,
             coordinates,
             width,
             facts: facts.clone(),

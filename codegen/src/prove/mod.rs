@@ -202,6 +202,14 @@ fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelPr
     ring::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
+    let distinct = entry.buffers.iter().filter_map(|b| {
+        Some(Assumed {
+            condition: format!("the elements of `{}` are distinct", b.name),
+            reason: b.distinct.clone()?,
+            checked: true,
+        })
+    });
+    trace.assumptions.extend(distinct);
     Ok(KernelProof {
         shared: trace.shared_costs(model),
         global: trace.global_costs(),

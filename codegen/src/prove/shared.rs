@@ -2,12 +2,33 @@
 
 use super::ProofError;
 use super::execute::Machine;
-use super::memory::{Access, Touch};
+use super::memory::{Access, Kind, Touch};
 use super::numbers::{Each, Mask, Num};
 use super::offsets::Offsets;
 use super::solve::Facts;
 use super::value::Lin;
 use crate::ir::{Arrangement, Extent, Place};
+use layout_core::Swizzled;
+
+/// The strides in bytes of the modes of a packed layout without a swizzle, whose elements fill its bytes; none of another one.
+fn packed_strides(layout: &Swizzled, bytes: i64) -> Option<Vec<i64>> {
+    let plain = layout.layout();
+    let mut modes = Vec::new();
+    for mode in 0..plain.rank() {
+        let of = plain.get(mode).ok()?;
+        modes.push((of.leaves() == 1).then(|| of.leaf(0))?);
+    }
+    let strides: Vec<i64> = modes.iter().map(|(_, stride)| *stride).collect();
+    modes.retain(|(extent, _)| *extent > 1);
+    modes.sort_unstable_by_key(|(_, stride)| *stride);
+    let mut next = bytes;
+    let packed = modes.iter().all(|(extent, stride)| {
+        let fits = *stride == next;
+        next *= extent;
+        fits
+    });
+    (packed && layout.swizzle().is_identity()).then_some(strides)
+}
 
 /// An access of a buffer of shared memory, for all threads.
 struct Placed<'a> {
@@ -74,6 +95,60 @@ impl Placed<'_> {
 }
 
 impl Machine<'_> {
+    /// An access by an index from data: the address is the layout's, inside the buffer, and for the order of accesses it may be any element of that.
+    fn anywhere(
+        &mut self,
+        bytes: u32,
+        (buffer, coordinates, relative): (usize, &[Lin], Lin),
+        facts: &Facts,
+        found: &mut Access,
+    ) -> Result<(), ProofError> {
+        let undecided = |what: &str| ProofError::Undecided {
+            what: format!("{}: {what}", found.name),
+        };
+        let info = &self.entry.buffers[buffer];
+        let Arrangement::Shared { layout, offset, .. } = &info.arrangement else {
+            return Err(undecided("a place that is not in shared memory"));
+        };
+        let (offset, extents) = (offset + layout.offset(), info.extents.clone());
+        let strides = packed_strides(layout, info.bytes);
+        let Some(strides) = strides.filter(|_| i64::from(bytes) == info.bytes) else {
+            return Err(undecided(
+                "an index from data into shared memory is for single elements of a packed tile without a swizzle",
+            ));
+        };
+        let mut wanted = Lin::constant(offset);
+        let mut size = i64::from(bytes);
+        for (mode, ((c, extent), stride)) in
+            coordinates.iter().zip(&extents).zip(&strides).enumerate()
+        {
+            let Extent::Fixed(n) = *extent else {
+                return Err(undecided("a tile in shared memory without an extent"));
+            };
+            let room = Lin::constant(n - 1).sub(c);
+            let symbols = &mut self.symbols;
+            if !symbols.at_least_zero(c, facts) || !symbols.at_least_zero(&room, facts) {
+                return Err(ProofError::Bounds {
+                    access: found.name.clone(),
+                    thread: facts.active.first().unwrap_or(0),
+                    mode,
+                });
+            }
+            wanted = wanted.add(&c.scale(*stride));
+            size *= n;
+        }
+        if !self.symbols.is_zero(&relative.sub(&wanted), facts) {
+            return Err(ProofError::Address {
+                access: found.name.clone(),
+                thread: facts.active.first().unwrap_or(0),
+            });
+        }
+        found.take(Num::same(offset), facts.active, buffer as u16);
+        (found.bytes, found.exact, found.maybe) = (size as u32, false, true);
+        self.addresses += 1;
+        Ok(())
+    }
+
     pub(super) fn shared(
         &mut self,
         t: &Touch<'_>,
@@ -115,6 +190,12 @@ impl Machine<'_> {
         let inner = coordinates.len() - outer.len();
         let base = self.shared_base();
         let relative = address.sub(&base);
+        let known = relative.as_number().is_some()
+            && coordinates[..inner].iter().all(|c| c.as_number().is_some());
+        if !known && outer.is_empty() && matches!(t.kind, Kind::Read | Kind::Atomic) {
+            let at = (buffer, &coordinates[..], relative);
+            return self.anywhere(t.bytes, at, facts, found);
+        }
         let Some(relative) = relative.as_number() else {
             return Err(ProofError::Undecided {
                 what: format!(

@@ -42,6 +42,8 @@ pub struct View {
     pub(super) reversed: bool,
     /// The buffer's leading modes that a slice has fixed; they do not belong to the view.
     pub(super) front: usize,
+    /// Where the view ends along each mode of its buffer, if that is before the buffer does.
+    pub(super) ends: Vec<Option<Expr>>,
     /// A 0 for each of the buffer's last modes that are fixed: the stage of a ring, and which tile it holds.
     pub(super) back: Vec<Expr>,
     /// How its layout was derived, if it was.
@@ -126,6 +128,79 @@ impl Kernel {
         self.packed(name, element, extents, Role::Output)
     }
 
+    /// A matrix (or a tensor of any rank) in global memory of which the kernel writes some elements, each at most once, or combines elements with values by
+    /// atomic operations alone ([`View::atomic`]). What it does not write keeps what it holds: a launch passes the tensor with its content.
+    ///
+    /// ```
+    /// use layout_codegen::{Arch, Usage};
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    ///
+    /// // cache[position + i] = x[i]
+    /// let mut k = Kernel::new("append", 128);
+    /// let [n, rows, position] = ["n", "rows", "position"].map(|name| k.size(name, 1 << 28));
+    /// let (x, cache) = (k.input("x", Element::F32, &[n]), k.partial_output("cache", Element::F32, &[rows]));
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let value = x.load::<f32>(&mut k, &[i])?;
+    /// cache.part(&mut k, &[position], &[n])?.store(&mut k, &[i], value)?;
+    /// let append = k.build(Arch(80))?;
+    /// assert_eq!(append.buffer("cache").map(|(_, _, usage)| usage), Some(Usage::Partial));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn partial_output(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
+        self.at_line();
+        self.packed(name, element, extents, Role::Partial)
+    }
+
+    /// States that no two elements of an input of integers are equal, such as those of a permutation, with the author's reason: what is stored at indices from it
+    /// is then stored once. The proof lists it, and the launches of this library check it; other hosts keep to it.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
+    /// use layout_codegen::value::Predicate;
+    ///
+    /// // y[to[i]] = x[i]
+    /// let mut k = Kernel::new("scatter", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, to) = (k.input("x", Element::F32, &[n]), k.input("to", Element::S32, &[n]));
+    /// let y = k.partial_output("y", Element::F32, &[n]);
+    /// k.assume_distinct(&to, "a permutation");
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let inside = Predicate::of(&mut k, i, Cmp::Lt, n);
+    /// k.when(inside, |k| {
+    ///     let (at, value) = (to.load::<u32>(k, &[i])?.to_index(k), x.load::<f32>(k, &[i])?);
+    ///     y.store(k, &[at], value)
+    /// })?;
+    /// let scatter = k.build(Arch(80))?;
+    /// let stated = &scatter.proof.assumptions[0];
+    /// assert_eq!(stated.to_string(), "the elements of `to` are distinct: a permutation (checked at launch)");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn assume_distinct(&mut self, input: &View, reason: &str) {
+        self.at_line();
+        let buffer = (input.own(self).is_ok()).then(|| &mut self.buffers_mut()[input.buffer]);
+        match buffer {
+            Some(b) if b.role == Role::Input && b.element == Some(Element::S32) => {
+                b.distinct = Some(reason.to_owned());
+            }
+            _ => self.mistake("`assume_distinct` of what is no input of s32 of this kernel"),
+        }
+        if reason.trim().is_empty() || reason.contains(char::is_control) {
+            self.mistake(
+                "an assumption without a reason of one line: say in a few words why it holds",
+            );
+            return;
+        }
+        let name = input.name(self).escape_default().to_string();
+        self.describe(format!(
+            "assumed: the elements of `{name}` are distinct ({reason})"
+        ));
+    }
+
     fn packed(&mut self, name: &str, element: Element, extents: &[Expr], role: Role) -> View {
         let mut strides = Vec::new();
         let mut next = Stride::Fixed(1);
@@ -186,6 +261,7 @@ impl Kernel {
             extents,
             arrangement: Arrangement::Global { base, strides },
             role,
+            distinct: None,
         });
         View {
             buffer,
@@ -195,6 +271,7 @@ impl Kernel {
             tile: None,
             reversed: false,
             front: 0,
+            ends: Vec::new(),
             back: Vec::new(),
             derivation: None,
         }
@@ -336,6 +413,7 @@ impl Kernel {
                 offset,
             },
             role: Role::Partial,
+            distinct: None,
         });
         View {
             buffer,
@@ -345,6 +423,7 @@ impl Kernel {
             tile: None,
             reversed: false,
             front: 0,
+            ends: Vec::new(),
             back: Vec::new(),
             derivation: None,
         }
@@ -611,6 +690,56 @@ impl View {
         self.check_rank(k, coordinates.len())?;
         let by = self.ordered(coordinates);
         Ok(self.moved(k, &by)?)
+    }
+
+    /// The part of the view of global memory that begins at a coordinate and has the given extents: what is beyond it is outside, as if the buffer ended there.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Element, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let [rows, cols, first, n] = ["rows", "cols", "first", "n"].map(|name| k.size(name, 1 << 20));
+    /// let x = k.input("x", Element::F32, &[rows, cols]);
+    /// let zero = k.constant(0);
+    /// // Rows first to first + n - 1.
+    /// let some = x.part(&mut k, &[first, zero], &[n, cols])?;
+    /// assert!(some.part(&mut k, &[zero], &[n]).is_err()); // it has two modes
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Rank`]; [`ViewError::Space`] for shared memory.
+    #[track_caller]
+    pub fn part(&self, k: &mut Kernel, at: &[Expr], extents: &[Expr]) -> Result<Self, ViewError> {
+        k.at_line();
+        self.check_rank(k, extents.len())?;
+        let mut part = self.at(k, at)?;
+        let buffer = k.buffer(self.buffer);
+        if buffer.space != Space::Global {
+            return Err(ViewError::Space {
+                instruction: "a part",
+                writes: false,
+                wanted: Some(Space::Global),
+                buffer: buffer.name.clone(),
+                space: buffer.space,
+            });
+        }
+        let whole = buffer.extents.clone();
+        part.ends.resize(whole.len(), None);
+        let modes = self.ordered(extents).into_iter().enumerate();
+        for (mode, extent) in modes {
+            let mode = self.front + mode;
+            let end = k.add(part.origin[mode], extent);
+            let before = match part.ends[mode] {
+                Some(before) => before,
+                None if whole[mode] == Extent::Value(end) => continue,
+                None => end,
+            };
+            part.ends[mode] = Some(k.smaller(before, end));
+        }
+        part.tile = None;
+        Ok(part)
     }
 
     /// A stage of a ring, as the one that holds tile `tile`.

@@ -4,9 +4,9 @@ use layout_core::Layout;
 
 use super::partition::{Instruction, by_mode};
 use super::words::held;
-use super::{Partition, View, ViewError};
+use super::{Combine, Partition, View, ViewError};
 use crate::index::Expr;
-use crate::ir::{Element, Kernel};
+use crate::ir::{Binary, Element, Kernel, Type};
 use crate::value::{Kind, Value};
 
 impl View {
@@ -77,6 +77,57 @@ impl View {
         k.store_words(&share, 0, &[from], held(element).1)
     }
 
+    /// Combines the element at coordinates from the view's first with a value, by an atomic operation: any number of threads may combine into one element. What is
+    /// outside of the buffer is left out. The buffer is in shared memory, or declared by [`Kernel::partial_output`]. Sums of floats depend on the order.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::value::U32;
+    /// use layout_codegen::view::Combine;
+    ///
+    /// // counts[x[i]] += 1
+    /// let mut k = Kernel::new("count", 128);
+    /// let (n, bins) = (k.size("n", 1 << 30), k.size("bins", 1 << 20));
+    /// let x = k.input("x", Element::S32, &[n]);
+    /// let counts = k.partial_output("counts", Element::S32, &[bins]);
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let bin = x.load::<u32>(&mut k, &[i])?.to_index(&mut k);
+    /// counts.atomic(&mut k, &[bin], Combine::Add, U32::from(1))?;
+    /// assert!(k.build(Arch(80))?.ptx.contains("red.global.add.u32"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`View::load`]. Maxima and minima of floats are a mistake that [`Kernel::build`] reports: no instruction makes them.
+    #[track_caller]
+    pub fn atomic<T: Kind>(
+        &self,
+        k: &mut Kernel,
+        at: &[Expr],
+        how: Combine,
+        value: impl Into<Value<T>>,
+    ) -> Result<(), ViewError> {
+        k.at_line();
+        let (share, _) = self.single::<T>(k, at)?;
+        let op = how.operation();
+        let integers = matches!(T::TYPE, Type::S32 | Type::U32);
+        let known = op == Binary::Add || integers && matches!(op, Binary::Min | Binary::Max);
+        if !known {
+            k.mistake("an atomic maximum or minimum of floats, or one that keeps NaN: there are sums of floats, and sums, maxima and minima of integers");
+            return Ok(());
+        }
+        // A sum of integers is the same for both types, and is called by the unsigned one.
+        let ty = match (op, T::TYPE) {
+            (Binary::Add, Type::S32) => Type::U32,
+            (_, ty) => ty,
+        };
+        let from = value.into().register(k);
+        k.store_or_combine(&share, 0, &[from], ty, Some(op))
+    }
+
     /// One element as a share that every thread has, of type `T`.
     fn single<T: Kind>(
         &self,
@@ -90,7 +141,7 @@ impl View {
             return Err(ViewError::Elements {
                 from: format!("a single {}", T::ELEMENT),
                 to: format!(
-                    "`{}` of {of}: single elements are of f32, f64 or s32, and others are loaded by shares of tiles",
+                    "`{}` of {of} (elements of less than 32 bits are in shares of tiles)",
                     view.name(k)
                 ),
             });

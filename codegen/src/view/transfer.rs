@@ -4,7 +4,9 @@ use super::partition::Instruction;
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
-use crate::ir::{Cache, Class, Cmp, Element, Extent, Kernel, Origin, Reg, Role, Space, Type};
+use crate::ir::{
+    Binary, Cache, Class, Cmp, Element, Extent, Kernel, Origin, Reg, Role, Space, Type,
+};
 
 /// A thread's values of a tile, on their way from one share to another. To compute with them, load a [`Fragment`](crate::view::Fragment).
 ///
@@ -249,8 +251,8 @@ impl Kernel {
             return Err(self.one_instruction(from, to));
         }
         self.if_aligned(&[from, to], |k, whole| {
-            if !whole {
-                return k.copy_plain(from, to, false);
+            if !whole || from.view.ends.iter().any(Option::is_some) {
+                return k.copy_plain(from, to, whole);
             }
             for value in (0..from.values).step_by(from.vector as usize) {
                 let (target, _) = k.place_of(to, value, true)?;
@@ -302,14 +304,26 @@ impl Kernel {
         })
     }
 
-    /// Elements from a coordinate to the end of its mode of the view, without their constant and the constant; none where every thread is known
+    /// Elements from a coordinate to the end of its mode of the buffer, without their constant and the constant; none where every thread is known
     /// to be inside.
     fn left(&mut self, share: &Partition, by: Expr, mode: usize) -> Option<(Expr, i64)> {
+        let buffer = self.buffer(share.view.buffer);
+        match buffer.extents[share.view.front + mode] {
+            Extent::Value(extent) => self.left_to(share, by, mode, extent),
+            _ => None,
+        }
+    }
+
+    /// As [`Kernel::left`], to an end of the mode.
+    fn left_to(
+        &mut self,
+        share: &Partition,
+        by: Expr,
+        mode: usize,
+        extent: Expr,
+    ) -> Option<(Expr, i64)> {
         let (view, extents) = (&share.view, &self.buffer(share.view.buffer).extents);
         let in_buffer = view.front + mode;
-        let Extent::Value(extent) = extents[in_buffer] else {
-            return None;
-        };
         let together = if in_buffer + 1 == extents.len() {
             share.vector
         } else {
@@ -329,11 +343,18 @@ impl Kernel {
     /// Values that are touched at once: where rows are not known to be `whole` vectors, those of a buffer whose rows are of any length are
     /// touched one by one.
     pub(super) fn width(&self, share: &Partition, whole: bool) -> i64 {
-        if whole || self.row(share).is_none() {
+        if self.ends_in_a_row(share) {
+            1
+        } else if whole || self.row(share).is_none() {
             share.vector
         } else {
             1
         }
+    }
+
+    /// The view ends in the midst of rows, where a vector may be inside in part.
+    fn ends_in_a_row(&self, share: &Partition) -> bool {
+        matches!(share.view.ends.last(), Some(Some(_)))
     }
 
     /// The extent of the contiguous mode, if it is not a constant.
@@ -410,6 +431,9 @@ impl Kernel {
     ) -> Result<(), ViewError> {
         let mut aligned: Option<Reg> = None;
         for share in shares.iter().filter(|s| s.vector > 1) {
+            if self.ends_in_a_row(share) {
+                continue;
+            }
             // Packed rows of a multiple of the vector begin and end at multiples of it.
             let Some(row) = self.row(share) else {
                 continue;
@@ -470,7 +494,10 @@ impl Kernel {
     fn inside(&mut self, share: &Partition, by: &[Expr], owner: Option<Reg>) -> Option<Reg> {
         let mut inside = owner;
         for (mode, &by) in by.iter().enumerate() {
-            if let Some((left, constant)) = self.left(share, by, mode) {
+            let end = share.view.ends.get(share.view.front + mode);
+            let end = end.copied().flatten();
+            let of_part = end.and_then(|end| self.left_to(share, by, mode, end));
+            for (left, constant) in [self.left(share, by, mode), of_part].into_iter().flatten() {
                 inside = Some(self.compare_here(Cmp::Gt, left, -constant, inside));
             }
         }
@@ -511,11 +538,24 @@ impl Kernel {
         from: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
+        self.store_or_combine(to, value, from, ty, None)
+    }
+
+    /// Stores words, or combines what is there with them by an atomic operation.
+    pub(super) fn store_or_combine(
+        &mut self,
+        to: &Partition,
+        value: i64,
+        from: &[Reg],
+        ty: Type,
+        atomic: Option<Binary>,
+    ) -> Result<(), ViewError> {
         let (at, inside) = self.place_of(to, value, true)?;
         let name = self.buffer(to.view.buffer).name.clone();
-        self.store(inside.map(Into::into), ty, from, at);
+        self.stored(inside.map(Into::into), ty, from, at, atomic);
         if at.space() == Space::Shared {
-            self.tag(&format!("write {name}"));
+            let verb = atomic.map_or("write", |_| "combine");
+            self.tag(&format!("{verb} {name}"));
         }
         Ok(())
     }

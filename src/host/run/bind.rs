@@ -1,10 +1,12 @@
 //! Arguments matched with parameters by name and type: what both devices then launch.
 
+use std::collections::HashMap;
+
 use layout_codegen::gemm::{MapArgument, MapSource};
 
 use super::arg::{Arg, Buffer, Role, Scalar};
 use super::error::{ArgError, RunError};
-use super::runnable::{Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::runnable::{Param, ParamType, Runnable, Scalars, Step, StepArg, Stores};
 
 /// What the launches of a run pass data through lies at a multiple of this many bytes.
 pub(crate) const WORKSPACE_ALIGNMENT: u64 = 256;
@@ -19,9 +21,8 @@ pub(crate) struct Bound<'a> {
     pub(crate) buffers: Vec<(String, Buffer<'a>)>,
     pub(crate) steps: Vec<BoundStep>,
     pub(crate) workspace_bytes: u64,
-    /// By buffer: what the kernel promises to store there, if it does ([`Launches::stored_once`](super::Launches::stored_once)): its role, and the bytes of its
-    /// elements.
-    pub(crate) promised: Vec<Option<(Role, u64)>>,
+    /// By buffer: what the kernel promises to store there, if it does ([`Launches::stores`](super::Launches::stores)), and the bytes of its elements.
+    pub(crate) promised: Vec<Option<(Stores, u64)>>,
 }
 
 /// A launch and the value of each of its parameters.
@@ -136,14 +137,26 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
             }));
         }
     }
+    for name in &launches.distinct {
+        let buffer = buffers.iter().find(|(known, _)| known == name);
+        let content = buffer.and_then(|(_, b)| b.content.as_deref());
+        if let Some([first, second]) = content.and_then(equal_elements) {
+            let name = name.clone();
+            return Err(ArgError::NotDistinct {
+                name,
+                first,
+                second,
+            }
+            .into());
+        }
+    }
     let promised = buffers.iter().map(|(name, _)| {
-        let param = params.iter().find(|p| p.name == *name)?;
-        let role = param.role.filter(|_| launches.stored_once)?;
+        let (_, stores) = launches.stores.iter().find(|(known, _)| known == name)?;
         let (_, bytes) = launches
             .least_bytes
             .iter()
             .find(|(known, _)| known == name)?;
-        Some((role, *bytes))
+        Some((*stores, *bytes))
     });
     let promised = promised.collect();
     let value = |arg: &StepArg| match arg {
@@ -175,6 +188,18 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
         workspace_bytes: launches.workspace_bytes,
         promised,
     })
+}
+
+/// Two 32-bit integers of a buffer that are equal, by number.
+fn equal_elements(bytes: &[u8]) -> Option<[usize; 2]> {
+    let mut known = HashMap::new();
+    let (elements, _) = bytes.as_chunks::<4>();
+    for (i, element) in elements.iter().enumerate() {
+        if let Some(first) = known.insert(element, i) {
+            return Some([first, i]);
+        }
+    }
+    None
 }
 
 /// Checks the scalar arguments of a kernel, without its buffers: names, types and ranges, and that none is missing.

@@ -185,7 +185,8 @@ impl Runnable for CompiledKernel {
             steps: vec![step],
             least_bytes,
             workspace_bytes: 0,
-            stored_once: false,
+            stores: Vec::new(),
+            distinct: Vec::new(),
         })
     }
 

@@ -85,6 +85,15 @@ pub enum ArgError {
         /// What was asked for.
         found: u64,
     },
+    /// A buffer has an element twice, and the kernel is proven for elements that are distinct.
+    NotDistinct {
+        /// The parameter.
+        name: String,
+        /// The first of the two equal elements.
+        first: usize,
+        /// The second.
+        second: usize,
+    },
     /// A buffer without content that the kernel reads, or an input that it writes.
     Role {
         /// The parameter.
@@ -114,6 +123,7 @@ impl ArgError {
             Self::OutOfRange { .. } => "argument_range",
             Self::TooShort { .. } => "buffer_too_short",
             Self::Misaligned { .. } => "buffer_misaligned",
+            Self::NotDistinct { .. } => "not_distinct",
             Self::Role { .. } => "buffer_role",
             Self::Alignment { .. } => "bad_alignment",
         }
@@ -167,6 +177,14 @@ impl fmt::Display for ArgError {
             } => write!(
                 f,
                 "the buffer for `{name}` is aligned to {found} bytes, and the kernel needs {needed}"
+            ),
+            Self::NotDistinct {
+                name,
+                first,
+                second,
+            } => write!(
+                f,
+                "elements {first} and {second} of `{name}` are equal, and the kernel is proven for elements that are distinct: give each once"
             ),
             Self::Role {
                 name,

@@ -276,7 +276,8 @@ impl Runnable for GemmKernel<'_> {
             steps: launch.sequence().map(step).collect(),
             workspace_bytes: launch.workspace_bytes,
             least_bytes,
-            stored_once: false,
+            stores: Vec::new(),
+            distinct: Vec::new(),
         })
     }
 

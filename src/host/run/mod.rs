@@ -45,7 +45,7 @@ pub use gemm::GemmKernel;
 pub use on_opencl::run_on_opencl;
 pub use outcome::{CountedAccess, Outcome, OutcomeError, Ran};
 pub use ptx_kernel::PtxKernel;
-pub use runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+pub use runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg, Stores};
 
 use self::bind::{Bound, bind};
 use self::outcome::Content;

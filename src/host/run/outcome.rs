@@ -111,7 +111,7 @@ pub struct Outcome {
     /// Inputs that a kernel changed.
     pub inputs_changed: Vec<String>,
     /// What the emulator counted of stores that a kernel promises otherwise, a sentence for each buffer: elements of outputs that were stored never or more than
-    /// once, stores to inputs ([`Launches::stored_once`](super::Launches::stored_once)).
+    /// once, stores to inputs ([`Launches::stores`](super::Launches::stores)).
     pub miscounted: Vec<String>,
     pub(crate) buffers: Vec<Content>,
 }
@@ -249,7 +249,7 @@ impl Outcome {
     }
 
     /// Whether the kernel did nothing wrong that was seen: on the emulator no finding (access out of bounds, race, deadlock, …); on a GPU
-    /// nothing written beside a buffer; on both no input changed. Of a kernel that promises it ([`Launches::stored_once`](super::Launches::stored_once)), as
+    /// nothing written beside a buffer; on both no input changed. Of a kernel that promises it ([`Launches::stores`](super::Launches::stores)), as
     /// proven kernels do, the emulator has seen each element of the outputs stored once.
     ///
     /// ```
@@ -327,13 +327,14 @@ impl Outcome {
             let AccessProof {
                 access: name,
                 wavefronts: proven,
+                exact,
                 ..
             } = &access.proof;
             let Some((least, most)) = access.wavefronts else {
                 let missing = !self.not_taken.contains(name);
                 return missing.then(|| format!("the access `{name}` was never executed"));
             };
-            if most > *proven || (access.all_lanes && least != *proven) {
+            if most > *proven || (*exact && access.all_lanes && least != *proven) {
                 let took = if least == most {
                     most.to_string()
                 } else {
@@ -343,7 +344,7 @@ impl Outcome {
                     "the access `{name}` took {took} wavefronts, and {proven} are proven"
                 ));
             }
-            (most < *proven).then(|| {
+            (*exact && most < *proven).then(|| {
                 format!("the access `{name}` took at most {most} of {proven} proven wavefronts, with lanes inactive")
             })
         };

@@ -6,7 +6,7 @@ use layout_codegen::{Proven, Usage};
 
 use super::arg::Role;
 use super::error::RunError;
-use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg};
+use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg, Stores};
 
 /// Ranges of sizes and alignments of pointers are those that the kernel was proven for. The grid covers the sizes; if it has no
 /// blocks along an axis, nothing is launched.
@@ -57,7 +57,7 @@ impl Runnable for Proven {
                 let role = match usage {
                     Usage::Input => Role::Input,
                     Usage::Output => Role::Output,
-                    Usage::InOut => Role::InOut,
+                    Usage::InOut | Usage::Partial | Usage::Combined => Role::InOut,
                 };
                 Param::new(&param.name, ParamType::Pointer(element.map(Into::into)))
                     .aligned_to(alignment)
@@ -77,12 +77,24 @@ impl Runnable for Proven {
     fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
         let size = |name: &str| scalars.size(name).ok();
         let grid = self.grid(size)?;
-        let buffers = self.buffers(size)?.into_iter();
-        let least_bytes = buffers.map(|b| (b.name, b.bytes)).collect();
+        let buffers = self.buffers(size)?;
+        let stores = buffers.iter().filter_map(|b| {
+            let stores = match b.usage {
+                Usage::Input => Stores::Never,
+                Usage::Output | Usage::InOut => Stores::Once,
+                Usage::Partial => Stores::AtMostOnce,
+                Usage::Combined => return None,
+            };
+            Some((b.name.clone(), stores))
+        });
+        let stores = stores.collect();
+        let distinct = self.distinct().map(str::to_owned).collect();
+        let least_bytes = buffers.into_iter().map(|b| (b.name, b.bytes)).collect();
         if grid.contains(&0) {
             return Ok(Launches {
                 least_bytes,
-                stored_once: true,
+                stores,
+                distinct,
                 ..Launches::default()
             });
         }
@@ -99,7 +111,8 @@ impl Runnable for Proven {
             steps: vec![step],
             workspace_bytes: 0,
             least_bytes,
-            stored_once: true,
+            stores,
+            distinct,
         })
     }
 

@@ -160,7 +160,7 @@ impl PtxKernel {
     ///     st.shared.u32 [%r3], %r0; // write\n\
     ///     ret;\n}\n";
     /// let claim = |wavefronts| AccessProof {
-    ///     access: "write".to_owned(), op: "st.32".parse().unwrap(), wavefronts, ideal: 1,
+    ///     access: "write".to_owned(), op: "st.32".parse().unwrap(), wavefronts, ideal: 1, exact: true,
     /// };
     /// let kernel = PtxKernel::new(text, "strided")?;
     /// let two = run(&kernel.clone().access(claim(2)), On::Emulator, [])?;

@@ -252,9 +252,22 @@ pub struct Launches {
     pub workspace_bytes: u64,
     /// Bytes that a buffer must have at least, by the name of its parameter. Buffers that are not here can have any size.
     pub least_bytes: Vec<(String, u64)>,
-    /// Of each buffer that the parameters call an output or both ([`Param::used_as`]), the first [`least_bytes`](Self::least_bytes) are stored exactly once, and
-    /// nothing else; inputs are not stored to. The emulator counts that, and [`Outcome::clean`](super::Outcome::clean) includes it.
-    pub stored_once: bool,
+    /// What is promised of the stores to a buffer, by the name of its parameter: the emulator counts them, and [`Outcome::clean`](super::Outcome::clean)
+    /// includes it.
+    pub stores: Vec<(String, Stores)>,
+    /// Buffers of 32-bit integers of which no two elements are equal, by the names of their parameters: a run with others is refused.
+    pub distinct: Vec<String>,
+}
+
+/// How often the elements of a buffer are stored, which are in the first [`least_bytes`](Launches::least_bytes) of it. [`Launches`] has it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Stores {
+    /// Never.
+    Never,
+    /// Each exactly once.
+    Once,
+    /// Each at most once.
+    AtMostOnce,
 }
 
 /// A kernel that [`run`](super::run()) runs: its text, its parameters, and its launches for given scalar arguments.

@@ -2,8 +2,8 @@
 
 use ptx_emulator::{GlobalMemory, MemoryError};
 
-use super::arg::Role;
 use super::bind::{Addresses, Bound};
+use super::runnable::Stores;
 
 /// Lets the memory count the stores to the buffers that a kernel promises something of.
 pub(super) fn count(
@@ -26,19 +26,22 @@ pub(super) fn miscounted(
     let mut found = Vec::new();
     let buffers = bound.buffers.iter().zip(&bound.promised);
     for (((name, buffer), promised), address) in buffers.zip(&addresses.buffers) {
-        if let Some((role, bytes)) = promised {
+        if let Some((stores, bytes)) = promised {
             let counts = memory.stores(*address, buffer.len)?;
             let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
-            found.extend(fault(name, *role, buffer.element.bytes(), bytes, &counts));
+            found.extend(fault(name, *stores, buffer.element.bytes(), bytes, &counts));
         }
     }
     Ok(found)
 }
 
 /// What is wrong with the stores to a buffer, whose first `bytes` bytes are its elements, of `each` bytes.
-fn fault(name: &str, role: Role, each: usize, bytes: usize, counts: &[u8]) -> Option<String> {
-    let wanted = |at: usize| u8::from(role != Role::Input && at < bytes);
-    let wrong = |(at, count): &(usize, &u8)| **count != wanted(*at);
+fn fault(name: &str, stores: Stores, each: usize, bytes: usize, counts: &[u8]) -> Option<String> {
+    let wanted = |at: usize| u8::from(stores != Stores::Never && at < bytes);
+    let wrong = |(at, count): &(usize, &u8)| match stores {
+        Stores::AtMostOnce => **count > wanted(*at),
+        _ => **count != wanted(*at),
+    };
     let mut elements: Vec<usize> = counts
         .iter()
         .enumerate()
@@ -49,15 +52,18 @@ fn fault(name: &str, role: Role, each: usize, bytes: usize, counts: &[u8]) -> Op
     let first = *elements.first()?;
     let times = counts.iter().skip(first * each).take(each).max();
     let times = match times.copied().unwrap_or(0) {
-        0 | 1 if first * each < bytes && role != Role::Input => "not stored, or in part".to_owned(),
+        0 | 1 if first * each < bytes && stores != Stores::Never => {
+            "not stored, or in part".to_owned()
+        }
         u8::MAX => "stored 255 times or more".to_owned(),
         1 => "stored".to_owned(),
         n => format!("stored {n} times"),
     };
-    let promise = match role {
-        Role::Input => "is an input, which is not stored to",
+    let promise = match stores {
+        Stores::Never => "is an input, which is not stored to",
         _ if first * each >= bytes => "ends before it",
-        _ => "is an output, of which each element is stored once",
+        Stores::AtMostOnce => "is an output of which each element is stored at most once",
+        Stores::Once => "is an output, of which each element is stored once",
     };
     let more = match elements.len() - 1 {
         0 => String::new(),

@@ -251,9 +251,29 @@ impl Kernel {
 
     /// Stores `from` (1, 2 or 4 of one class) to `at`.
     pub(crate) fn store(&mut self, guard: Option<Pred>, ty: Type, from: &[Reg], at: Address) {
+        self.stored(guard, ty, from, at, None);
+    }
+
+    /// Stores, or combines what is there with a value by an atomic operation.
+    pub(crate) fn stored(
+        &mut self,
+        guard: Option<Pred>,
+        ty: Type,
+        from: &[Reg],
+        at: Address,
+        atomic: Option<Binary>,
+    ) {
         self.note_width(at, ty.bytes() * from.len() as u32);
         let from = from.to_vec();
-        self.push_if(guard, Inst::Store { at, ty, from });
+        self.push_if(
+            guard,
+            Inst::Store {
+                at,
+                ty,
+                from,
+                atomic,
+            },
+        );
     }
 
     /// Copies `bytes` bytes from global to shared memory; only `size` of them are read, if it is given, and the rest are 0.

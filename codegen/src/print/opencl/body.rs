@@ -500,7 +500,13 @@ impl<'a> Body<'a> {
                 self.load(*at, *ty, to, always, tag);
                 Ok(())
             }
-            Inst::Store { at, ty, from } => {
+            Inst::Store {
+                atomic: Some(_), ..
+            } => Err((
+                "an atomic operation".to_owned(),
+                "kernels with atomic operations are for CUDA",
+            )),
+            Inst::Store { at, ty, from, .. } => {
                 self.store(*at, *ty, from, tag);
                 Ok(())
             }

@@ -248,7 +248,7 @@ impl Histories {
                 active: a.active,
                 effects,
                 bytes: a.bytes,
-                reads: a.kind == Kind::Read,
+                reads: matches!(a.kind, Kind::Read | Kind::Atomic),
             }
         });
         let parts: Vec<ShapePart> = parts.collect();
@@ -330,7 +330,7 @@ impl Histories {
             let values = numbers.values();
             for t in 0..values.count().max(1) {
                 let effect = self.effects[values.at(t) as usize];
-                let reads_it = matches!(effect.kind, Kind::Read | Kind::Sent);
+                let reads_it = matches!(effect.kind, Kind::Read | Kind::Sent | Kind::Atomic);
                 if reads_it && !reads.contains(&effect) {
                     reads.push(effect);
                 }

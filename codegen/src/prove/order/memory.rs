@@ -133,6 +133,8 @@ pub(super) enum Seen {
     Own,
     /// The warp sees it.
     Warp,
+    /// Atomic operations of any threads, which see each other.
+    Atomic,
     /// All threads see it.
     All,
 }
@@ -172,6 +174,7 @@ impl Unit {
     ) -> Option<Fault> {
         match (effect.kind, threads) {
             (Kind::Read, threads) => self.read(effect, threads, expected, named),
+            (Kind::Atomic, threads) => self.combine(effect, threads, expected, named),
             (Kind::Sent, Threads::One(thread)) => self.send(effect, thread, expected, named.0),
             (_, Threads::One(thread)) => self.write(effect, thread, expected, named.0),
             // Several at once.
@@ -198,8 +201,35 @@ impl Unit {
             Seen::Warp if threads.warp() != Some(self.writer / 32) => {
                 return Some(Fault::AfterWrite(BARRIER));
             }
+            Seen::Atomic if effect.kind != Kind::Atomic => {
+                return Some(Fault::AfterWrite(BARRIER));
+            }
             _ => {}
         }
+        None
+    }
+
+    /// Threads combine what is there with values of theirs, in any order.
+    fn combine(
+        &mut self,
+        effect: Effect,
+        threads: Threads,
+        expected: bool,
+        (access, thread): (u32, u16),
+    ) -> Option<Fault> {
+        if let Some(fault) = self.unreadable(effect, threads, expected) {
+            return Some(fault);
+        }
+        if self.sent != Sent::No {
+            return Some(Fault::AfterRead(STILL_READ));
+        }
+        match self.readers {
+            Readers::Nobody => {}
+            Readers::Some(before) if before == threads && matches!(threads, Threads::One(_)) => {}
+            _ => return Some(Fault::AfterRead(BARRIER)),
+        }
+        (self.seen, self.writer, self.fenced) = (Seen::Atomic, NOBODY, false);
+        (self.readers, self.by[0], self.a_reader) = (Readers::Nobody, access, thread);
         None
     }
 
@@ -265,6 +295,7 @@ impl Unit {
         // A write that threads may leave out is there as much as any other.
         match self.seen {
             Seen::Open | Seen::Pending(_) => return Some(Fault::AfterWrite(ON_ITS_WAY)),
+            Seen::Atomic => return Some(Fault::AfterWrite(BARRIER)),
             Seen::Own if self.writer != thread => return Some(Fault::AfterWrite(BARRIER)),
             Seen::Warp if self.writer / 32 != thread / 32 => {
                 return Some(Fault::AfterWrite(BARRIER));
@@ -301,7 +332,7 @@ impl Unit {
         match event {
             Event::Barrier => {
                 self.readers = Readers::Nobody;
-                if matches!(self.seen, Seen::Own | Seen::Warp) {
+                if matches!(self.seen, Seen::Own | Seen::Warp | Seen::Atomic) {
                     (self.seen, self.writer) = (Seen::All, NOBODY);
                 }
             }

@@ -68,6 +68,7 @@ fn access(kind: Kind, bytes: u32, at: impl Fn(usize) -> i64) -> Access {
         bytes,
         maybe: false,
         tagged: false,
+        exact: true,
     }
 }
 

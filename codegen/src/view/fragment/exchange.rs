@@ -42,7 +42,7 @@ pub enum Combine {
 }
 
 impl Combine {
-    fn operation(self) -> Binary {
+    pub(in crate::view) fn operation(self) -> Binary {
         match self {
             Combine::Add => Binary::Add,
             Combine::Max => Binary::Max,

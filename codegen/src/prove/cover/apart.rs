@@ -1,0 +1,223 @@
+//! Outputs of which some elements are written: each at most once, or by atomic operations alone.
+//!
+//! Two stores are of different elements if a coordinate tells them apart. Along one mode, a coordinate is a sum of block indices and turns of loops, each times a
+//! number, of what all blocks, turns and threads have alike, and of a number for each thread. Such sums differ if the numbers are those of a mixed radix:
+//!
+//! ```text
+//! 128·block + thread          threads have 0 to 127 of a tile: blocks and threads are told apart
+//! 100·block + thread          refused: thread 100 of a block has the element of thread 0 of the next one
+//! position + 4·block + row    all blocks begin at the same position
+//! position[block], block      a mode that tells no blocks apart may depend on them
+//! ```
+//!
+//! An index from a tensor whose elements are distinct tells apart what the coordinates in that tensor tell apart.
+
+use std::rc::Rc;
+
+use crate::prove::execute::Trace;
+use crate::prove::formula::Formula;
+use crate::prove::memory::GlobalAccess;
+use crate::prove::numbers::{Mask, Num};
+use crate::prove::solve::Facts;
+use crate::prove::symbols::Definition;
+use crate::prove::value::{Lin, Mono, Sym};
+use crate::quick::QuickMap;
+
+/// What a block does in a turn along a mode.
+struct Along {
+    /// Block indices and turns, each with its number: how many elements apart its neighbours are.
+    axes: Vec<(Sym, i64)>,
+    /// What is added to them.
+    rest: Lin,
+}
+
+/// Each element is stored by one thread, once, or by atomic operations alone. `axes` are those of the grid along which a launch may have several blocks; `distinct`
+/// says of which buffers no two elements are equal.
+pub(super) fn at_most_once(
+    trace: &mut Trace,
+    stores: &[&GlobalAccess],
+    axes: &[Sym],
+    distinct: &impl Fn(usize) -> bool,
+) -> Result<(), String> {
+    let Some(first) = stores.first() else {
+        return Err("nothing is stored".to_owned());
+    };
+    match stores.iter().filter(|s| s.atomic).count() {
+        0 => {}
+        all if all == stores.len() => return Ok(()),
+        _ => {
+            return Err(
+                "stores and atomic operations write it: nothing orders one with the other"
+                    .to_owned(),
+            );
+        }
+    }
+    if stores.iter().any(|s| s.turns != first.turns) {
+        return Err("it is stored in several loops, or in a loop and outside of it".to_owned());
+    }
+    let places: Vec<Vec<Lin>> = stores.iter().map(|s| places(trace, s, distinct)).collect();
+    let modes = places[0].len();
+    let alike = |mode: usize| {
+        let terms = places[0][mode].terms;
+        places.iter().all(|p| p[mode].terms == terms)
+    };
+    if places.iter().any(|p| p.len() != modes) || !(0..modes).all(alike) {
+        return Err("stores differ by more than numbers".to_owned());
+    }
+    let all: Vec<Sym> = axes.iter().chain(&first.turns).copied().collect();
+    let mut told = Vec::new();
+    for mode in 0..modes {
+        let along = along(trace, &places[0][mode], &all)?;
+        if along.axes.is_empty() {
+            continue;
+        }
+        if !is_fixed(trace, &along.rest) {
+            return Err(format!(
+                "mode {mode} depends on block indices or turns in more than one way"
+            ));
+        }
+        let width = |s: &GlobalAccess| if mode + 1 == modes { s.width } else { 1 };
+        let ends = stores.iter().zip(&places).filter_map(|(s, place)| {
+            let (least, most) = place[mode].k.range_of(s.facts.active)?;
+            Some((least, most + width(s)))
+        });
+        let ends = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+        let (least, end) = ends.unwrap_or((0, 1));
+        radix(trace, &along.axes, end - least, mode)?;
+        told.extend(along.axes.iter().map(|(axis, _)| *axis));
+    }
+    if let Some(axis) = all.iter().find(|axis| !told.contains(axis)) {
+        let what = match axes.iter().position(|a| a == axis) {
+            Some(_) => "blocks along an axis of the grid",
+            None => "turns of a loop",
+        };
+        return Err(format!("{what} store the same elements"));
+    }
+    threads_apart(trace, stores, &places)
+}
+
+/// The coordinates that tell stores apart: those of a store, or of a distinct element instead of its value.
+fn places(trace: &Trace, store: &GlobalAccess, distinct: &impl Fn(usize) -> bool) -> Vec<Lin> {
+    let mut all = Vec::new();
+    for at in &store.coordinates {
+        let mut at = *at;
+        // What the facts choose.
+        while let Some(symbol) = at.single()
+            && let Definition::Ite(p, a, b) = &trace.symbols.info(symbol).definition
+        {
+            let known = |f: &Rc<Formula>| {
+                let parts = f.conjuncts();
+                parts.iter().all(|part| store.facts.all.contains(part))
+            };
+            at = match (known(p), known(&p.not())) {
+                (true, _) => *a,
+                (_, true) => *b,
+                _ => break,
+            };
+        }
+        match at.single().map(|s| &trace.symbols.info(s).definition) {
+            Some(Definition::Element(of, place)) if distinct(*of) => all.extend(place.iter()),
+            _ => all.push(at),
+        }
+    }
+    all
+}
+
+/// A value is made of parameters, and so is one number in a launch.
+fn is_fixed(trace: &Trace, x: &Lin) -> bool {
+    x.symbols()
+        .all(|s| match &trace.symbols.info(s).definition {
+            Definition::Free(_) => trace.params.contains(&s),
+            made => made.all(|x| is_fixed(trace, x), |_| false),
+        })
+}
+
+/// What a coordinate is along a mode.
+fn along(trace: &Trace, at: &Lin, axes: &[Sym]) -> Result<Along, String> {
+    let mut found = Vec::new();
+    let mut rest = Lin::constant(0);
+    for (product, factor) in at.terms.list().iter() {
+        let Some(factor) = factor.one() else {
+            return Err("threads are at distances that are not numbers".to_owned());
+        };
+        let axis = axes.iter().find(|&&axis| *product == Mono::of(axis));
+        match axis {
+            Some(&axis) if factor > 0 => found.push((axis, factor)),
+            _ => {
+                let term = Lin::of([(*product, Num::same(factor))], Num::ZERO);
+                rest = rest.add(&term);
+            }
+        }
+    }
+    if !trace.symbols.is_uniform(&rest) || found.iter().any(|(s, _)| trace.symbols.info(*s).each) {
+        return Err("an index from data may be the same for two threads: state that its elements are distinct (`Kernel::assume_distinct`), or combine by atomic operations".to_owned());
+    }
+    Ok(Along { axes: found, rest })
+}
+
+/// Sums of multiples of indices and of a number below `tile` are all different.
+fn radix(trace: &Trace, axes: &[(Sym, i64)], tile: i64, mode: usize) -> Result<(), String> {
+    let mut axes = axes.to_vec();
+    axes.sort_unstable_by_key(|(_, factor)| *factor);
+    let mut room = i128::from(tile);
+    for (axis, factor) in axes {
+        if i128::from(factor) < room {
+            return Err(format!(
+                "neighbouring blocks or turns are {factor} elements apart along mode {mode}, and each has {room}"
+            ));
+        }
+        let info = trace.symbols.info(axis);
+        room = room.saturating_add((info.hi - info.lo).saturating_mul(factor.into()));
+    }
+    Ok(())
+}
+
+/// What a path decides alike for all threads.
+fn of_all(trace: &Trace, store: &GlobalAccess) -> Vec<Rc<Formula>> {
+    let all = store.facts.all.iter();
+    all.filter(|f| f.is_uniform(&trace.symbols))
+        .cloned()
+        .collect()
+}
+
+/// In one turn of a block, no element is stored twice: stores of the same element are on different paths.
+fn threads_apart(
+    trace: &mut Trace,
+    stores: &[&GlobalAccess],
+    places: &[Vec<Lin>],
+) -> Result<(), String> {
+    let mut owners: QuickMap<Vec<i64>, Vec<(usize, usize)>> = QuickMap::default();
+    let mut exclusive: QuickMap<(usize, usize), bool> = QuickMap::default();
+    for (i, (store, place)) in stores.iter().zip(places).enumerate() {
+        let active = store.facts.active.list();
+        let numbers: Vec<_> = place.iter().map(|x| x.k.values()).collect();
+        for thread in (0..active.len()).filter(|&t| active[t]) {
+            for v in 0..store.width {
+                let mut at: Vec<i64> = numbers.iter().map(|k| k.at(thread)).collect();
+                if let Some(last) = at.last_mut() {
+                    *last += v;
+                }
+                let others = owners.entry(at).or_default();
+                for &(other, owner) in others.iter() {
+                    let apart = *exclusive.entry((other, i)).or_insert_with(|| {
+                        let mut both = of_all(trace, stores[other]);
+                        both.extend(of_all(trace, store));
+                        let facts = Facts {
+                            all: both,
+                            active: Mask::all(trace.threads),
+                        };
+                        other != i && trace.symbols.contradicts(&facts)
+                    });
+                    if !apart {
+                        return Err(match owner == thread {
+                            true => format!("thread {thread} stores an element twice"),
+                            false => format!("threads {owner} and {thread} store the same element"),
+                        });
+                    }
+                }
+                others.push((i, thread));
+            }
+        }
+    }
+    Ok(())
+}
