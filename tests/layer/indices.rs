@@ -1,9 +1,10 @@
 //! Indices from data: gather, page tables, rows of any length.
 
 use half::f16;
-use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
+use tilewright::codegen::index::Expr;
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate, S32};
-use tilewright::codegen::view::Combine;
+use tilewright::codegen::view::{Combine, View, ViewError};
 use tilewright::host::{Arg, On, run};
 use tilewright::{TiledMma, atoms};
 
@@ -535,5 +536,238 @@ fn products_of_groups_of_rows() -> Result {
             (0..depth).map(|t| a[row * depth + t].to_f32() * b[(g * depth + t) * n + col].to_f32());
         assert_eq!(*c, products.sum::<f32>(), "{at}");
     }
+    Ok(())
+}
+
+/// What a kernel of vectors is refused for: 64 threads, x of s32, its element of this thread as an index, a partial output.
+fn refused(body: impl FnOnce(&mut Kernel, [View; 2], [Expr; 3]) -> super::Done) -> Result<String> {
+    let mut k = Kernel::new("refused", 64);
+    let n = k.size("n", 1 << 30);
+    let x = k.input("x", Element::S32, &[n]);
+    let y = k.partial_output("y", Element::S32, &[n]);
+    let (block, thread) = (k.tiles(Axis::X, n, 64)?, k.thread());
+    let i = k.linear(&[(64, block), (1, thread)], 0);
+    body(&mut k, [x, y], [block, thread, i])?;
+    match k.build(ARCH) {
+        Ok(kernel) => Ok(kernel.ptx),
+        Err(error) => Ok(error.code().to_owned()),
+    }
+}
+
+#[test]
+fn elements_that_two_threads_store() -> Result {
+    let one = S32::from(1);
+    // Tiles that overlap, or that all blocks have.
+    for factor in [0, 1, 63] {
+        let code = refused(|k, [_, y], [block, thread, _]| {
+            let at = k.linear(&[(factor, block), (1, thread)], 0);
+            y.store(k, &[at], one)
+        });
+        assert_eq!(code?, "shared_element", "{factor}");
+    }
+    // Apart, each element or every third one.
+    for (factor, step) in [(64, 1), (192, 3), (190, 3), (500, 1)] {
+        let text = refused(|k, [_, y], [block, thread, _]| {
+            let at = k.linear(&[(factor, block), (step, thread)], 0);
+            y.store(k, &[at], one)
+        });
+        assert!(text?.contains("st.global"), "{factor}");
+    }
+    // By two threads of a block, or twice by one.
+    let code = refused(|k, [_, y], [block, thread, _]| {
+        let half = k.div(thread, 2);
+        let at = k.linear(&[(64, block), (1, half)], 0);
+        y.store(k, &[at], one)
+    });
+    assert_eq!(code?, "shared_element");
+    let code = refused(|k, [_, y], [_, _, i]| {
+        y.store(k, &[i], one)?;
+        y.store(k, &[i], one)
+    });
+    assert_eq!(code?, "shared_element");
+    // An index from data that is not stated to be distinct, and one that all turns have.
+    let code = refused(|k, [x, y], [_, _, i]| {
+        let at = x.load::<i32>(k, &[i])?.to_index(k);
+        y.store(k, &[at], one)
+    });
+    assert_eq!(code?, "bounds"); // it may be negative
+    let code = refused(|k, [x, y], [_, _, i]| {
+        let at = x.load::<u32>(k, &[i])?.to_index(k);
+        y.store(k, &[at], one)
+    });
+    assert_eq!(code?, "shared_element");
+    // A tile of each block at a place from data: two blocks may have the same.
+    let code = refused(|k, [x, y], [block, thread, _]| {
+        let at = x.load::<u32>(k, &[block])?.to_index(k);
+        let at = k.add(at, thread);
+        y.store(k, &[at], one)
+    });
+    assert_eq!(code?, "shared_element");
+    let code = refused(|k, [x, y], [block, thread, _]| {
+        let at = x.load::<u32>(k, &[block])?.to_index(k);
+        let at = k.linear(&[(1, at), (64, block), (1, thread)], 0);
+        y.store(k, &[at], one)
+    });
+    assert_eq!(code?, "shared_element");
+    // All blocks from the same place on.
+    let text = refused(|k, [x, y], [block, thread, _]| {
+        let zero = k.constant(0);
+        let at = x.load::<u32>(k, &[zero])?.to_index(k);
+        let at = k.linear(&[(1, at), (64, block), (1, thread)], 0);
+        y.store(k, &[at], one)
+    });
+    assert!(text?.contains("st.global"));
+    // In a loop: each turn its own, or all turns the same.
+    for (step, fits) in [(64, true), (1, false), (0, false)] {
+        let said = refused(|k, [_, y], [block, thread, _]| {
+            let eight = k.constant(8);
+            k.for_loop("i", 0, 1, eight, |k, i| {
+                let at = k.linear(&[(512, block), (step, i), (1, thread)], 0);
+                y.store(k, &[at], one)
+            })
+        })?;
+        assert_eq!(said != "shared_element", fits, "{step}");
+    }
+    // Atomic operations go together, and with nothing else.
+    let code = refused(|k, [_, y], [_, thread, i]| {
+        y.atomic(k, &[thread], Combine::Add, one)?;
+        y.store(k, &[i], one)
+    });
+    assert_eq!(code?, "shared_element");
+    let code = refused(|k, [_, y], [_, thread, _]| {
+        y.atomic(k, &[thread], Combine::Add, one)?;
+        let old = y.load::<i32>(k, &[thread])?;
+        y.atomic(k, &[thread], Combine::Max, old)
+    });
+    assert_eq!(code?, "shared_element");
+    let code = refused(|k, [x, _], [_, thread, _]| x.atomic(k, &[thread], Combine::Add, one));
+    assert_eq!(code?, "input");
+    let code = refused(|k, _, [_, thread, _]| {
+        let n = k.constant(64);
+        let z = k.output("z", Element::S32, &[n]);
+        z.atomic(k, &[thread], Combine::Add, one)
+    });
+    assert_eq!(code?, "coverage");
+    // An element of a partial output that another block may have stored.
+    let code = refused(|k, [_, y], [_, _, i]| {
+        let next = k.linear(&[(1, i)], 1);
+        let value = y.load::<i32>(k, &[next])?;
+        y.store(k, &[i], value)
+    });
+    assert_eq!(code?, "overwritten");
+    let text = refused(|k, [_, y], [_, _, i]| {
+        let value = y.load::<i32>(k, &[i])?.add(k, 1);
+        y.store(k, &[i], value)
+    });
+    assert!(text?.contains("st.global"));
+    Ok(())
+}
+
+#[test]
+fn what_threads_do_by_data() -> Result {
+    let shared = |k: &mut Kernel| k.shared("s", Element::S32, &swizzled("64:1"));
+    // A barrier, a shuffle or a store of a tile's element in a loop of a length of its own.
+    let lengths = |k: &mut Kernel, x: &View, i: Expr| -> std::result::Result<Expr, ViewError> {
+        let length = x.load::<i32>(k, &[i])?.to_index(k);
+        Ok(k.clamp(length, 0, 100))
+    };
+    let code = refused(|k, [x, _], [_, _, i]| {
+        let length = lengths(k, &x, i)?;
+        k.for_loop("e", 0, 1, length, |k, _| super::Done::Ok(k.barrier()))
+    });
+    assert_eq!(code?, "divergent");
+    let code = refused(|k, [x, y], [_, _, i]| {
+        let length = lengths(k, &x, i)?;
+        k.for_loop("e", 0, 1, length, |k, e| {
+            let e = S32::index(k, e);
+            let _ = e.shuffle(k, Shuffle::Butterfly, 1);
+            super::Done::Ok(())
+        })?;
+        y.store(k, &[i], S32::from(1))
+    });
+    assert_eq!(code?, "partial_warp");
+    let code = refused(|k, [x, y], [_, _, i]| {
+        let length = lengths(k, &x, i)?;
+        k.for_loop("e", 0, 1, length, |k, _| y.store(k, &[i], S32::from(1)))
+    });
+    assert_eq!(code?, "shared_element");
+    // Shared memory that others write while a thread goes on.
+    for (by, barrier, right) in [(0, false, true), (1, false, false), (1, true, true)] {
+        let said = refused(|k, [x, y], [_, thread, i]| {
+            let (s, length) = (shared(k)?, lengths(k, &x, i)?);
+            let next = k.linear(&[(1, thread)], by);
+            let next = k.rem(next, 64);
+            s.store(k, &[thread], S32::from(0))?;
+            k.barrier();
+            let sum = k.variable(S32::from(0));
+            k.for_loop("e", 0, 1, length, |k, _| {
+                let more = s.load::<i32>(k, &[next])?.add(k, 1);
+                sum.set(k, more);
+                if by == 0 {
+                    s.store(k, &[thread], more)?;
+                }
+                super::Done::Ok(())
+            })?;
+            if barrier {
+                k.barrier();
+            }
+            s.store(k, &[thread], S32::from(2))?;
+            let sum = sum.get(k);
+            y.store(k, &[i], sum)
+        })?;
+        assert_eq!(said != "race", right, "{by} {barrier}: {said}");
+    }
+    // What all threads of a block read from one place is alike: they may wait in a loop of that length, and on one side of a branch.
+    let alike = |at: usize| {
+        refused(|k, [x, y], [block, thread, i]| {
+            let at = [block, thread][at];
+            let length = lengths(k, &x, at)?;
+            k.for_loop("e", 0, 1, length, |k, _| super::Done::Ok(k.barrier()))?;
+            let ten = k.constant(10);
+            let p = Predicate::of(k, length, Cmp::Lt, ten);
+            super::barrier_when(k, p);
+            y.store(k, &[i], S32::from(1))
+        })
+    };
+    assert!(alike(0)?.contains("bar.sync"));
+    assert_eq!(alike(1)?, "divergent");
+    // In each turn another element: what was decided of one is not decided of the next.
+    for barrier in [false, true] {
+        let said = refused(|k, [x, y], [_, thread, i]| {
+            let (s, many) = (shared(k)?, k.constant(10));
+            let (next, one) = (k.linear(&[(1, thread)], 1), k.constant(1));
+            let next = k.rem(next, 64);
+            s.store(k, &[thread], S32::from(0))?;
+            k.barrier();
+            k.for_loop("t", 0, 1, many, |k, t| {
+                let what = x.load::<u32>(k, &[t])?.to_index(k);
+                let p = Predicate::of(k, what, Cmp::Lt, one);
+                k.when_else(
+                    p,
+                    |k| s.load::<i32>(k, &[next]).map(|_| ()),
+                    |k| s.store(k, &[thread], S32::from(1)),
+                )?;
+                if barrier {
+                    k.barrier();
+                }
+                super::Done::Ok(())
+            })?;
+            y.store(k, &[i], S32::from(1))
+        })?;
+        assert_eq!(said == "race", !barrier, "{said}");
+    }
+    // An index ends with the branch that loaded it.
+    let code = refused(|k, [x, y], [block, _, i]| {
+        let mut inner = i;
+        let (zero, p) = (k.constant(0), block);
+        let p = Predicate::of(k, p, Cmp::Gt, zero);
+        k.when(p, |k| {
+            inner = x.load::<u32>(k, &[i])?.to_index(k);
+            super::Done::Ok(())
+        })?;
+        let value = x.load::<i32>(k, &[inner])?;
+        y.store(k, &[i], value)
+    });
+    assert_eq!(code?, "malformed");
     Ok(())
 }

@@ -71,7 +71,7 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
             }
             let axes = several(entry, trace);
             let distinct = |of: usize| entry.buffers[of].distinct.is_some();
-            apart::at_most_once(trace, &stores, &axes, &distinct).map_err(|reason| {
+            apart::at_most_once(trace, (&loads, &stores), &axes, &distinct).map_err(|reason| {
                 ProofError::Shared {
                     output: buffer.name.clone(),
                     reason,

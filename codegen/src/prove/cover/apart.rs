@@ -35,7 +35,7 @@ struct Along {
 /// says of which buffers no two elements are equal.
 pub(super) fn at_most_once(
     trace: &mut Trace,
-    stores: &[&GlobalAccess],
+    (loads, stores): (&[&GlobalAccess], &[&GlobalAccess]),
     axes: &[Sym],
     distinct: &impl Fn(usize) -> bool,
 ) -> Result<(), String> {
@@ -44,6 +44,9 @@ pub(super) fn at_most_once(
     };
     match stores.iter().filter(|s| s.atomic).count() {
         0 => {}
+        _ if !loads.is_empty() => {
+            return Err("it is read, and atomic operations of any thread change it: read it in another kernel".to_owned());
+        }
         all if all == stores.len() => return Ok(()),
         _ => {
             return Err(
@@ -83,7 +86,7 @@ pub(super) fn at_most_once(
         });
         let ends = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let (least, end) = ends.unwrap_or((0, 1));
-        radix(trace, &along.axes, end - least, mode)?;
+        radix(trace, stores, &along.axes, end - least, mode)?;
         told.extend(along.axes.iter().map(|(axis, _)| *axis));
     }
     if let Some(axis) = all.iter().find(|axis| !told.contains(axis)) {
@@ -128,8 +131,18 @@ fn is_fixed(trace: &Trace, x: &Lin) -> bool {
     x.symbols()
         .all(|s| match &trace.symbols.info(s).definition {
             Definition::Free(_) => trace.params.contains(&s),
-            made => made.all(|x| is_fixed(trace, x), |_| false),
+            made => made.all(|x| is_fixed(trace, x), |f| is_decided(trace, f)),
         })
+}
+
+/// A statement is of parameters alone.
+fn is_decided(trace: &Trace, f: &Formula) -> bool {
+    match f {
+        Formula::True | Formula::False => true,
+        Formula::Ge(x) => is_fixed(trace, x),
+        Formula::And(a, b) | Formula::Or(a, b) => is_decided(trace, a) && is_decided(trace, b),
+        Formula::Opaque(..) | Formula::Not(..) => false,
+    }
 }
 
 /// What a coordinate is along a mode.
@@ -156,7 +169,13 @@ fn along(trace: &Trace, at: &Lin, axes: &[Sym]) -> Result<Along, String> {
 }
 
 /// Sums of multiples of indices and of a number below `tile` are all different.
-fn radix(trace: &Trace, axes: &[(Sym, i64)], tile: i64, mode: usize) -> Result<(), String> {
+fn radix(
+    trace: &Trace,
+    stores: &[&GlobalAccess],
+    axes: &[(Sym, i64)],
+    tile: i64,
+    mode: usize,
+) -> Result<(), String> {
     let mut axes = axes.to_vec();
     axes.sort_unstable_by_key(|(_, factor)| *factor);
     let mut room = i128::from(tile);
@@ -166,10 +185,24 @@ fn radix(trace: &Trace, axes: &[(Sym, i64)], tile: i64, mode: usize) -> Result<(
                 "neighbouring blocks or turns are {factor} elements apart along mode {mode}, and each has {room}"
             ));
         }
-        let info = trace.symbols.info(axis);
-        room = room.saturating_add((info.hi - info.lo).saturating_mul(factor.into()));
+        let most = stores.iter().map(|s| most(trace, s, axis)).max();
+        let (most, least) = (most.unwrap_or(0), trace.symbols.info(axis).lo);
+        room = room.saturating_add((most - least).saturating_mul(factor.into()));
     }
     Ok(())
+}
+
+/// The largest value of a symbol where something is stored: by its range, or by a fact that bounds it by a number.
+fn most(trace: &Trace, store: &GlobalAccess, symbol: Sym) -> i128 {
+    let down = Lin::symbol(symbol).scale(-1);
+    let bounds = store.facts.all.iter().filter_map(|f| match &**f {
+        Formula::Ge(x) if x.terms == down.terms => Some(i128::from(x.k.one()?)),
+        _ => None,
+    });
+    bounds
+        .chain([trace.symbols.info(symbol).hi])
+        .min()
+        .unwrap_or(0)
 }
 
 /// What a path decides alike for all threads.
