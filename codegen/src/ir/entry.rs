@@ -1,6 +1,6 @@
 //! A finished kernel: what the prover reads and the printer prints.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::index::code::Operand;
 use crate::index::{Expr, Pool};
@@ -123,6 +123,8 @@ pub struct Entry {
     pub(crate) pool: Pool,
     /// The registers that hold the variables of those expressions.
     pub(crate) variables: HashMap<String, Operand>,
+    /// Those of them that are numbers of their type whatever their registers hold: indices from data.
+    pub(crate) indices: HashSet<String>,
     /// What it does.
     pub(crate) nodes: Vec<Node>,
 }

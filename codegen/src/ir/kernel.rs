@@ -107,6 +107,8 @@ pub struct Kernel {
     shared: Option<Shared>,
     scopes: Vec<Scope>,
     variables: HashMap<String, Operand>,
+    /// Those that values give: indices from data.
+    indices: HashSet<String>,
     names: u32,
     registers: BTreeMap<Class, u32>,
     addresses: BTreeSet<Reg>,
@@ -218,6 +220,7 @@ impl Kernel {
             shared: None,
             scopes: vec![Scope::default()],
             variables: HashMap::new(),
+            indices: HashSet::new(),
             names: 0,
             registers: BTreeMap::new(),
             addresses: BTreeSet::new(),
@@ -804,6 +807,7 @@ impl Kernel {
             tensor_maps: self.tensor_maps,
             pool: self.pool,
             variables: self.variables,
+            indices: self.indices,
             nodes,
             mistake,
         }

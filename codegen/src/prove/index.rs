@@ -89,7 +89,11 @@ impl Machine<'_> {
                     id,
                 };
                 let x = self.integer(reg);
-                self.read(&x, ty)
+                if self.entry.indices.contains(name) {
+                    self.read(&x, ty)
+                } else {
+                    x
+                }
             }
             None => self.unknown(),
         }

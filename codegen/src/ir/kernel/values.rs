@@ -228,6 +228,7 @@ impl Kernel {
         scope.top.extend(before);
         let (name, level) = (self.unique("index"), self.level());
         self.bind_in(level, &name, reg, ty);
+        self.indices.insert(name.clone());
         let (least, most) = ty.range();
         self.pool.var(&name, least as i64, most as i64, level)
     }

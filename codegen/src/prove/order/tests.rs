@@ -51,6 +51,7 @@ fn trace(events: Vec<Event>) -> Trace {
         tilings: Vec::new(),
         walks: Vec::new(),
         deals: Vec::new(),
+        params: Vec::new(),
         whole_axes: Vec::new(),
         meetings: Vec::new(),
     }
