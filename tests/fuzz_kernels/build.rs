@@ -3,15 +3,48 @@
 use std::collections::HashMap;
 
 use tilewright::codegen::index::Expr;
-use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Rounding};
-use tilewright::codegen::pipeline::Staged;
-use tilewright::codegen::value::{F32, Predicate, S32, U32, Variable};
-use tilewright::codegen::view::{Fragment, Partition, View, ViewError};
-use tilewright::{Layout, LayoutError, Swizzled, TiledCopy, TiledMma, atoms};
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
+use tilewright::codegen::pipeline::{AnyRing, Ring, Staged};
+use tilewright::codegen::value::{
+    Bf16x2, BrainPair, F16x2, F32, HalfPair, Predicate, S32, U32, Variable,
+};
+use tilewright::codegen::view::{Fragment, Partition, Use, Values, View, ViewError};
+use tilewright::{Layout, LayoutError, Operand, Swizzled, TiledCopy, TiledMma, atoms};
 
 use crate::program::{
-    By, Float, FloatOp, Int, IntOp, Ix, Memory, Pred, Program, Scalar, Share, Stmt,
+    self, Blocks, By, Float, FloatOp, FloatUnary, Int, IntOp, Integer, Ix, Memory, Pair, PairOp,
+    Pred, Program, Scalar, Share, Stmt, Tile,
 };
+
+macro_rules! arithmetic {
+    ($k:expr, $op:expr, $a:expr, $b:expr) => {
+        match $op {
+            FloatOp::Add => $a.add($k, $b),
+            FloatOp::Sub => $a.sub($k, $b),
+            FloatOp::Mul => $a.mul($k, $b),
+            FloatOp::Min => $a.min($k, $b),
+            FloatOp::Max => $a.max($k, $b),
+            FloatOp::MinNan => $a.min_nan($k, $b),
+            FloatOp::MaxNan => $a.max_nan($k, $b),
+        }
+    };
+}
+
+/// The bits of what becomes of pairs.
+macro_rules! paired {
+    ($k:expr, $op:expr, $a:expr, $b:expr) => {{
+        let made = match *$op {
+            PairOp::Arithmetic(op) => arithmetic!($k, op, $a, $b),
+            PairOp::Fma => $a.fma($k, $b, $a),
+            PairOp::Neg => $a.neg($k),
+            PairOp::Abs => $a.abs($k),
+            PairOp::Exp2 => $a.exp2($k),
+            PairOp::Tanh => $a.tanh($k),
+            PairOp::Swap => $a.shuffle($k, Shuffle::Butterfly, 1),
+        };
+        made.bits($k)
+    }};
+}
 
 /// Why the builder refuses a program.
 #[derive(Debug)]
@@ -48,12 +81,14 @@ struct Scope {
     shared: Vec<View>,
     tiles: Vec<Expr>,
     counters: Vec<Expr>,
-    stage: Option<View>,
+    stages: Vec<View>,
     step: Option<Expr>,
     fragments: HashMap<usize, Fragment>,
+    taken: HashMap<usize, Values>,
     ints: HashMap<usize, Variable<i32>>,
     floats: HashMap<usize, Variable<f32>>,
     it: Option<F32>,
+    coordinates: Option<[Expr; 2]>,
     /// Loops and pipelines so far, for their names.
     names: usize,
 }
@@ -88,18 +123,102 @@ pub(crate) fn kernel(p: &Program) -> Built<Kernel> {
         scope.globals.push(view);
     }
     for (i, tile) in p.shared.iter().enumerate() {
-        let layout = Swizzled::parse(&tile.layout)
-            .map_err(|e| Unbuildable(format!("{}: {e}", tile.layout)))?;
-        scope
-            .shared
-            .push(k.shared(&format!("s{i}"), tile.element, &layout)?);
+        let name = format!("s{i}");
+        let view = match &tile.tile {
+            Tile::Given(text) => {
+                let layout =
+                    Swizzled::parse(text).map_err(|e| Unbuildable(format!("{text}: {e}")))?;
+                k.shared(&name, tile.element, &layout)?
+            }
+            Tile::For(shape, uses) => {
+                let uses: Built<Vec<Use>> = uses
+                    .iter()
+                    .map(|(load, share)| used(*load, share, *shape))
+                    .collect();
+                k.shared_for(&name, tile.element, *shape, &uses?)?
+            }
+        };
+        scope.shared.push(view);
     }
-    for ((extent, tile), axis) in p.axes.iter().zip([Axis::X, Axis::Y, Axis::Z]) {
-        let extent = scope.ix(&mut k, extent)?;
-        scope.tiles.push(k.tiles(axis, extent, *tile)?);
+    for (count, axis) in p.axes.iter().zip(AXES) {
+        let extent = scope.ix(&mut k, &count.extent)?;
+        scope.tiles.push(match count.blocks {
+            Blocks::Tiles => k.tiles(axis, extent, count.tile)?,
+            Blocks::TilesFromLast => k.tiles_from_last(axis, extent, count.tile)?,
+            Blocks::Fixed => k.blocks(axis, count.tile as u32)?,
+        });
+    }
+    if let Some(blocks) = p.resident {
+        k.blocks_per_multiprocessor(blocks);
+    }
+    if p.lines {
+        k.lines();
     }
     scope.block(&mut k, &p.body)?;
     Ok(k)
+}
+
+const AXES: [Axis; 3] = [Axis::X, Axis::Y, Axis::Z];
+
+/// The product of one warp, and of rows and columns of them.
+fn product([rows, cols]: [i64; 2]) -> Built<TiledMma> {
+    let warps = layout(&format!("({rows},{cols},1):(1,{rows},0)"))?;
+    Ok(TiledMma::new(atoms::MMA_M16N8K16_F16, &warps)?)
+}
+
+/// `ldmatrix` of an operand.
+fn matrices(operand: Operand, warps: [i64; 2]) -> Built<TiledCopy> {
+    let mma = product(warps)?;
+    Ok(TiledCopy::for_operand(atoms::LDMATRIX_X4, &mma, operand)?)
+}
+
+/// The copy of a share, if it has one.
+fn copy(by: &By, stores: bool) -> Built<Option<TiledCopy>> {
+    let (atom, threads, values) = match by {
+        By::Async(bytes, threads, values) => {
+            let atom = match bytes {
+                4 => atoms::CP_ASYNC_4,
+                8 => atoms::CP_ASYNC_8,
+                _ => atoms::CP_ASYNC_16,
+            };
+            // All that is copied asynchronously here has 32 bits.
+            (atom.recast(32)?, threads, values)
+        }
+        By::Tiled(elements, threads, values) => {
+            let atom = atoms::vector_copy(*elements, atoms::Scalar::F32, stores)?;
+            (atom, threads, values)
+        }
+        By::Matrices(operand, warps) => return matrices(*operand, *warps).map(Some),
+        By::Layout(..) | By::Operand(..) | By::Along(..) => return Ok(None),
+    };
+    Ok(Some(TiledCopy::new(
+        atom,
+        &layout(threads)?,
+        &layout(values)?,
+    )?))
+}
+
+/// How a share uses a tile of this shape.
+fn used(load: bool, share: &Share, shape: [i64; 2]) -> Built<Use> {
+    let using = match &share.by {
+        By::Layout(text, vector) if load => Use::load(&layout(text)?).vectors(*vector),
+        By::Layout(text, vector) => Use::store(&layout(text)?).vectors(*vector),
+        By::Operand(operand, warps) => Use::operand(&product(*warps)?, *operand),
+        by => match copy(by, !load)? {
+            Some(copy) if load => Use::source(&copy),
+            Some(copy) => Use::target(&copy),
+            None => return missing("use"),
+        },
+    };
+    let using = if share.transposed {
+        using.transposed()
+    } else {
+        using
+    };
+    Ok(match share.shape[..] {
+        [a, b] if [a, b] != shape => using.of([a, b]),
+        _ => using,
+    })
 }
 
 fn layout(text: &str) -> Built<Layout> {
@@ -122,10 +241,16 @@ impl Scope {
         let whole = match share.of {
             Memory::Global(i) => self.globals.get(i),
             Memory::Shared(i) => self.shared.get(i),
-            Memory::Stage => self.stage.as_ref(),
+            Memory::Stage(i) => self.stages.get(i),
         };
         let Some(whole) = whole.cloned() else {
             return missing("buffer");
+        };
+        let whole = if share.slice.is_empty() {
+            whole
+        } else {
+            let at = self.all(k, &share.slice)?;
+            whole.slice(k, &at)?
         };
         let moved = if share.moved.is_empty() {
             whole
@@ -154,17 +279,25 @@ impl Scope {
                     part
                 }
             }
-            By::Async(bytes, threads, values) => {
-                let atom = match bytes {
-                    4 => atoms::CP_ASYNC_4,
-                    8 => atoms::CP_ASYNC_8,
-                    _ => atoms::CP_ASYNC_16,
+            By::Operand(operand, warps) => {
+                let mma = product(*warps)?;
+                match operand {
+                    Operand::A => view.partition_a(k, &mma, thread)?,
+                    Operand::B => view.partition_b(k, &mma, thread)?,
+                    Operand::C => view.partition_c(k, &mma, thread)?,
+                }
+            }
+            By::Along(mode, other) => self.share(k, other)?.along(k, *mode, &view)?,
+            by @ (By::Async(..) | By::Tiled(..) | By::Matrices(..)) => {
+                let source = match (by, share.of) {
+                    (By::Async(..), Memory::Global(_)) | (By::Matrices(..), _) => true,
+                    (By::Tiled(..), Memory::Global(i)) => i == 0,
+                    _ => false,
                 };
-                // All that is copied asynchronously here has 32 bits.
-                let copy = TiledCopy::new(atom.recast(32)?, &layout(threads)?, &layout(values)?)?;
-                match share.of {
-                    Memory::Global(_) => view.partition_s(k, &copy, thread)?,
-                    _ => view.partition_d(k, &copy, thread)?,
+                match copy(by, !source)? {
+                    Some(copy) if source => view.partition_s(k, &copy, thread)?,
+                    Some(copy) => view.partition_d(k, &copy, thread)?,
+                    None => return missing("copy"),
                 }
             }
         };
@@ -184,6 +317,18 @@ impl Scope {
             Stmt::Store(to, from) => {
                 let to = self.share(k, to)?;
                 k.store_fragment(&to, self.fragment(*from)?)?;
+            }
+            Stmt::Take(name, from) => {
+                let from = self.share(k, from)?;
+                let taken = k.load_tile(&from)?;
+                self.taken.insert(*name, taken);
+            }
+            Stmt::Put(to, from) => {
+                let to = self.share(k, to)?;
+                match self.taken.get(from) {
+                    Some(values) => k.store_tile(&to, values)?,
+                    None => return missing("tile of values"),
+                }
             }
             Stmt::Copy(from, to) => {
                 let (from, to) = (self.share(k, from)?, self.share(k, to)?);
@@ -224,8 +369,87 @@ impl Scope {
                 let sum = a?.zip3(k, [b?, c?], |k, a, b, c| a.fma(k, b, c))?;
                 self.fragments.insert(*name, sum);
             }
+            Stmt::MapAt(name, from, f) => {
+                let from = self.fragment(*from)?.clone();
+                let mut trouble = None;
+                let mapped = from.map_at(k, |k, x, at| {
+                    (self.it, self.coordinates) = (Some(x), Some(at));
+                    self.float(k, f).unwrap_or_else(|e| {
+                        trouble = Some(e);
+                        x
+                    })
+                })?;
+                (self.it, self.coordinates) = (None, None);
+                if let Some(e) = trouble {
+                    return Err(e);
+                }
+                self.fragments.insert(*name, mapped);
+            }
+            Stmt::Words(name, of) => {
+                let new = self.words(k, of)?;
+                self.fragments.insert(*name, new);
+            }
+            Stmt::Update(name, others) => {
+                let fragment = self.fragment(*name)?;
+                match others[..] {
+                    [] => fragment.update(k, |k, x| x.mul(k, 0.5))?,
+                    [a] => fragment.update_with(k, self.fragment(a)?, |k, x, a| x.add(k, a))?,
+                    [a, b, ..] => {
+                        let both = [self.fragment(a)?, self.fragment(b)?];
+                        fragment.update_with_both(k, both, |k, x, a, b| a.fma(k, b, x))?;
+                    }
+                }
+            }
+            Stmt::Unpack(name, from, packed, to) => {
+                let unpacked = self.fragment(*from)?.unpack(k, *packed, *to)?;
+                self.fragments.insert(*name, unpacked);
+            }
+            Stmt::Fold(name, from, mode, how) => {
+                let folded = self.fragment(*from)?.fold(k, *mode, *how)?;
+                self.fragments.insert(*name, folded);
+            }
+            Stmt::Split(name, from, mode, [parts, which]) => {
+                let all = self.fragment(*from)?.split(*mode, *parts)?;
+                match all.get(*which) {
+                    Some(part) => self.fragments.insert(*name, part.clone()),
+                    None => return missing("part"),
+                };
+            }
+            Stmt::Relayout(name, from, to) => {
+                let moved = self.fragment(*from)?.relayout(k, &layout(to)?)?;
+                self.fragments.insert(*name, moved);
+            }
+            Stmt::Operand(name, from, operand, warps) => {
+                let mma = product(*warps)?;
+                let moved = self.fragment(*from)?.operand(k, &mma, *operand)?;
+                self.fragments.insert(*name, moved);
+            }
+            Stmt::Accumulators(name, shape, warps, thread) => {
+                let thread = self.ix(k, thread)?;
+                let sums = k.accumulators(&product(*warps)?, *shape, thread)?;
+                self.fragments.insert(*name, sums);
+            }
+            Stmt::Gemm(of, warps) => {
+                let [a, b, c] = of.map(|name| self.fragment(name));
+                k.gemm(&product(*warps)?, a?, b?, c?)?;
+            }
+            Stmt::Comment(text) => {
+                k.describe(text);
+                k.comment(text);
+            }
+            Stmt::Assume(a, cmp, b) => {
+                let (a, b) = (self.ix(k, a)?, self.ix(k, b)?);
+                k.assume(a, *cmp, b, "a launch of the fuzz keeps it")
+                    .map_err(|e| Unbuildable(e.to_string()))?;
+            }
             Stmt::Convert(name, from, to) => {
-                let converted = self.fragment(*from)?.convert(k, *to)?;
+                // There are two names for it.
+                let from = self.fragment(*from)?;
+                let converted = if name % 2 == 0 {
+                    from.convert(k, *to)?
+                } else {
+                    k.convert_fragment(from, *to)?
+                };
                 self.fragments.insert(*name, converted);
             }
             Stmt::Assign(to, from) => self.fragment(*to)?.assign(k, self.fragment(*from)?)?,
@@ -300,70 +524,123 @@ impl Scope {
                 let p = self.pred(k, p)?;
                 k.exit_when(p);
             }
-            Stmt::Pipeline {
-                stages,
-                element,
-                shape,
-                fill,
-                steps,
-                body,
-            } => self.pipeline(k, (*stages, *element, *shape), fill, steps, body)?,
-            Stmt::Product { a, b, c } => self.product(k, [a, b, c])?,
+            Stmt::Pipeline { rings, steps, body } => self.pipeline(k, rings, steps, body)?,
         }
         Ok(())
+    }
+
+    fn words(&self, k: &mut Kernel, of: &[usize]) -> Built<Fragment> {
+        let all: Built<Vec<&Fragment>> = of.iter().map(|name| self.fragment(*name)).collect();
+        macro_rules! words {
+            ($ty:ty, $one:expr, $two:expr, $three:expr) => {
+                match all?[..] {
+                    [a] => a.map_words::<$ty>(k, $one)?,
+                    [a, b] => a.zip_words::<$ty>(k, b, $two)?,
+                    [a, b, c] => a.zip3_words::<$ty>(k, [b, c], $three)?,
+                    _ => return missing("word"),
+                }
+            };
+        }
+        macro_rules! floats {
+            ($ty:ty) => {
+                words!($ty, |k, a| a.neg(k), |k, a, b| a.add(k, b), |k, a, b, c| a
+                    .fma(k, b, c))
+            };
+        }
+        let first = of.first().copied().unwrap_or(usize::MAX);
+        Ok(match self.fragment(first)?.element() {
+            Element::F16 => floats!(HalfPair),
+            Element::Bf16 => floats!(BrainPair),
+            Element::F64 => floats!(f64),
+            Element::S32 => words!(
+                i32,
+                |k, a| a.xor(k, 5),
+                |k, a, b| a.add(k, b),
+                |k, a, b, c| {
+                    let product = a.mul(k, b);
+                    product.add(k, c)
+                }
+            ),
+            _ => floats!(f32),
+        })
+    }
+
+    fn ring<'f, const N: usize>(
+        &'f self,
+        k: &mut Kernel,
+        name: &str,
+        of: &'f program::Ring,
+    ) -> Built<Ring<'f, N>> {
+        let names: [String; N] = std::array::from_fn(|i| format!("{name}_{i}"));
+        let tiles = names
+            .each_ref()
+            .map(|name| Staged::new(name, Element::F32, of.shape, &[]));
+        Ok(k.ring(of.stages, tiles, move |k, stages, step| {
+            let scope = Self {
+                // The tiles of other rings are out of reach.
+                stages: stages.to_vec(),
+                step: Some(step),
+                ..self.clone()
+            };
+            let refused = |e: Unbuildable| ViewError::Pipeline {
+                given: e.0,
+                accepted: String::new(),
+            };
+            of.fill.iter().try_for_each(|[from, to]| {
+                let from = scope.share(k, from).map_err(refused)?;
+                let to = scope.share(k, to).map_err(refused)?;
+                k.copy(&from, &to)
+            })
+        })?)
     }
 
     fn pipeline(
         &mut self,
         k: &mut Kernel,
-        (stages, element, shape): (i64, Element, [i64; 2]),
-        fill: &[Share; 2],
+        rings: &[program::Ring],
         steps: &Ix,
         body: &[Stmt],
     ) -> Built {
-        self.names += 1;
-        let name = format!("ring{}", self.names);
+        enum Any<'f> {
+            One(Ring<'f, 1>),
+            Two(Ring<'f, 2>),
+        }
         let around = Self {
             fragments: HashMap::new(),
+            taken: HashMap::new(),
             ..self.clone()
         };
-        let tile = Staged::new(&name, element, shape, &[]);
-        let ring = k.ring(stages, [tile], |k, [stage], step| {
-            let scope = Self {
-                stage: Some(stage),
-                step: Some(step),
-                ..around.clone()
-            };
-            let [from, to] = fill;
-            let refused = |e: Unbuildable| ViewError::Pipeline {
-                given: e.0,
-                accepted: String::new(),
-            };
-            let from = scope.share(k, from).map_err(refused)?;
-            let to = scope.share(k, to).map_err(refused)?;
-            k.copy(&from, &to)
-        })?;
+        let mut all = Vec::new();
+        for ring in rings {
+            self.names += 1;
+            let name = format!("ring{}", self.names);
+            all.push(if ring.fill.len() == 1 {
+                Any::One(around.ring(k, &name, ring)?)
+            } else {
+                Any::Two(around.ring(k, &name, ring)?)
+            });
+        }
+        let list: Vec<&dyn AnyRing> = all
+            .iter()
+            .map(|ring| match ring {
+                Any::One(ring) => ring as &dyn AnyRing,
+                Any::Two(ring) => ring,
+            })
+            .collect();
         let steps = self.ix(k, steps)?;
-        k.pipeline(&[&ring], steps, |k, step| {
-            let [stage] = step.arrived(k, &ring)?;
-            self.stage = Some(stage);
+        k.pipeline(&list, steps, |k, step| {
+            self.stages.clear();
+            for ring in &all {
+                match ring {
+                    Any::One(ring) => self.stages.extend(step.arrived(k, ring)?),
+                    Any::Two(ring) => self.stages.extend(step.arrived(k, ring)?),
+                }
+            }
             self.step = Some(step.index());
             self.block(k, body)
         })?;
-        (self.stage, self.step) = (None, None);
-        Ok(())
-    }
-
-    fn product(&mut self, k: &mut Kernel, [a, b, c]: [&Share; 3]) -> Built {
-        let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &layout("(1,1,1):(0,0,0)")?)?;
-        let lane = self.ix(k, &a.thread)?;
-        let a = self.view(k, a)?.partition_a(k, &mma, lane)?;
-        let b = self.view(k, b)?.partition_b(k, &mma, lane)?;
-        let (a, b) = (k.load_fragment(&a)?, k.load_fragment(&b)?);
-        let sums = k.accumulators(&mma, [16, 8], lane)?;
-        k.gemm(&mma, &a, &b, &sums)?;
-        let c = self.view(k, c)?.partition_c(k, &mma, lane)?;
-        k.store_fragment(&c, &sums)?;
+        self.stages.clear();
+        self.step = None;
         Ok(())
     }
 
@@ -385,6 +662,23 @@ impl Scope {
             Ix::Tile(i) => known(self.tiles.get(*i), "axis")?,
             Ix::Counter(i) => known(self.counters.get(*i), "loop")?,
             Ix::Step => known(self.step.as_ref(), "step")?,
+            Ix::Block(axis, count) => k.block_index(AXES[axis % 3], *count),
+            Ix::Coordinate(i) => {
+                let at = self.coordinates.as_ref();
+                known(at.and_then(|at| at.get(*i)), "coordinate")?
+            }
+            Ix::Held(share, value, mode) => {
+                let share = self.share(k, share)?;
+                let value = value % share.values();
+                known(share.coordinates(k, value)?.get(*mode), "mode")?
+            }
+            Ix::Linear(terms, c) => {
+                let all: Built<Vec<(i64, Expr)>> = terms
+                    .iter()
+                    .map(|(by, e)| Ok((*by, self.ix(k, e)?)))
+                    .collect();
+                k.linear(&all?, *c)
+            }
             Ix::Add(both) | Ix::Sub(both) | Ix::Mul(both) | Ix::Xor(both) | Ix::Smaller(both) => {
                 let (a, b) = (self.ix(k, &both[0])?, self.ix(k, &both[1])?);
                 match e {
@@ -460,7 +754,8 @@ impl Scope {
                 let (a, b) = (self.signed(k, &both[0])?, self.signed(k, &both[1])?);
                 p.select(k, a, b)
             }
-            Int::Float(f, true) => self.float(k, f)?.to_s32(k, Rounding::Down),
+            Int::Float(f, Integer::S32, rounding) => self.float(k, f)?.to_s32(k, *rounding),
+            Int::Float(f, Integer::S8, rounding) => self.float(k, f)?.to_s8(k, *rounding),
             _ => self.unsigned(k, e)?.as_s32(k),
         })
     }
@@ -488,7 +783,30 @@ impl Scope {
                     all[value % all.len()].bits(k)
                 }
             }
-            Int::Float(f, false) => self.float(k, f)?.to_u32(k, Rounding::Zero),
+            Int::Float(f, Integer::U32, rounding) => self.float(k, f)?.to_u32(k, *rounding),
+            Int::Permute(both, selector) => {
+                let (a, b) = (self.unsigned(k, &both[0])?, self.unsigned(k, &both[1])?);
+                a.permute(k, b, *selector)
+            }
+            Int::Pair(pair, both) => {
+                let (a, b) = (self.float(k, &both[0])?, self.float(k, &both[1])?);
+                match pair {
+                    Pair::F16 => a.pair_f16(k, b).bits(k),
+                    Pair::Bf16 => a.pair_bf16(k, b).bits(k),
+                    Pair::E4m3 => a.pair_e4m3(k, b),
+                    Pair::E5m2 => a.pair_e5m2(k, b),
+                }
+            }
+            Int::Pairs(brain, op, both) => {
+                let (a, b) = (self.unsigned(k, &both[0])?, self.unsigned(k, &both[1])?);
+                if *brain {
+                    let (a, b): (Bf16x2, Bf16x2) = (a.as_bf16x2(k), b.as_bf16x2(k));
+                    paired!(k, op, a, b)
+                } else {
+                    let (a, b): (F16x2, F16x2) = (a.as_f16x2(k), b.as_f16x2(k));
+                    paired!(k, op, a, b)
+                }
+            }
             Int::Binary(op, false, both) => {
                 let (a, b) = (self.unsigned(k, &both[0])?, self.unsigned(k, &both[1])?);
                 match op {
@@ -541,13 +859,57 @@ impl Scope {
             Float::OfBits(e) => self.unsigned(k, e)?.as_f32(k),
             Float::Binary(op, both) => {
                 let (a, b) = (self.float(k, &both[0])?, self.float(k, &both[1])?);
+                arithmetic!(k, *op, a, b)
+            }
+            Float::Unary(op, x) => {
+                let x = self.float(k, x)?;
                 match op {
+                    FloatUnary::Neg => x.neg(k),
+                    FloatUnary::Abs => x.abs(k),
+                    FloatUnary::Exp2 => x.exp2(k),
+                    FloatUnary::Reciprocal => x.reciprocal(k),
+                    FloatUnary::Rsqrt => x.rsqrt(k),
+                    FloatUnary::Sqrt => x.sqrt(k),
+                    FloatUnary::Log2 => x.log2(k),
+                    FloatUnary::Tanh => x.tanh(k),
+                    FloatUnary::WideSqrt => x.to_f64(k).sqrt(k).to_f32(k),
+                }
+            }
+            Float::Fma(all) => {
+                let [a, b, c] = all.each_ref().map(|e| self.float(k, e));
+                a?.fma(k, b?, c?)
+            }
+            Float::Wide(op, both) => {
+                let (a, b) = (self.float(k, &both[0])?, self.float(k, &both[1])?);
+                let (a, b) = (a.to_f64(k), b.to_f64(k));
+                let wide = match op {
                     FloatOp::Add => a.add(k, b),
+                    FloatOp::Sub => a.sub(k, b),
                     FloatOp::Mul => a.mul(k, b),
                     FloatOp::Min => a.min(k, b),
                     FloatOp::Max => a.max(k, b),
-                    FloatOp::MaxNan => a.max_nan(k, b),
-                }
+                    FloatOp::MinNan => a.fma(k, b, a),
+                    FloatOp::MaxNan => {
+                        let b = b.neg(k).abs(k);
+                        a.lt(k, b).select(k, a, b)
+                    }
+                };
+                wide.to_f32(k)
+            }
+            Float::Half(pair, word, i) => {
+                let word = self.unsigned(k, word)?;
+                let both = match pair {
+                    Pair::F16 => word.as_f16x2(k).to_f32(k),
+                    Pair::Bf16 => word.as_bf16x2(k).to_f32(k),
+                    Pair::E4m3 => word.e4m3_to_f32(k),
+                    Pair::E5m2 => word.e5m2_to_f32(k),
+                };
+                both[i % 2]
+            }
+            Float::Combined(fragment, how) => self.fragment(*fragment)?.combine(k, *how)?,
+            Float::Reduced(x, groups, how) => {
+                let x = self.float(k, x)?;
+                k.reduce(x, &layout(groups)?, *how)?
             }
             Float::Select(p, both) => {
                 let p = self.pred(k, p)?;

@@ -1,8 +1,9 @@
 //! Random expressions and predicates of what can be named somewhere.
 
-use tilewright::codegen::ir::{Cmp, Shuffle};
+use tilewright::codegen::ir::{Cmp, Rounding, Shuffle};
+use tilewright::codegen::view::Combine;
 
-use crate::program::{Float, FloatOp, Int, IntOp, Ix, Pred};
+use crate::program::{Float, FloatOp, FloatUnary, Int, IntOp, Integer, Ix, Pair, PairOp, Pred};
 use crate::random::Random;
 
 /// What can be named.
@@ -14,6 +15,8 @@ pub(crate) struct Around {
     pub(crate) axes: usize,
     pub(crate) counters: usize,
     pub(crate) step: bool,
+    /// A map gives coordinates.
+    pub(crate) coordinates: bool,
     pub(crate) fragments: Vec<usize>,
     pub(crate) ints: Vec<usize>,
     pub(crate) floats: Vec<usize>,
@@ -68,8 +71,14 @@ pub(crate) fn index(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
         leaves.extend((0..a.axes).map(Ix::Tile));
         leaves.extend((0..a.counters).flat_map(|i| [Ix::Counter(i), Ix::Counter(i)]));
         leaves.extend(a.step.then_some(Ix::Step));
+        if r.chance(3) {
+            leaves.push(Ix::Block(r.below(3), r.pick(&[1, 2, 4])));
+        }
         if !uniform {
             leaves.extend([Ix::Thread, Ix::Thread, Ix::Lane, Ix::Warp]);
+            if a.coordinates {
+                leaves.extend([0, 1, 0, 1].map(Ix::Coordinate));
+            }
         }
         let leaf = r.pick(&leaves);
         return if matches!(leaf, Ix::Counter(_) | Ix::Step) && r.chance(60) {
@@ -80,7 +89,12 @@ pub(crate) fn index(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
     }
     let one = index(r, a, uniform, depth - 1);
     let constants = Ix::Const(constant(r, a));
-    match r.below(12) {
+    match r.below(13) {
+        12 => {
+            let other = index(r, a, uniform, depth - 1);
+            let [by, with] = [r.pick(&[1, 2, 8]), r.pick(&[1, -1, 3])];
+            Ix::Linear(vec![(by, one), (with, other)], constant(r, a))
+        }
         0 | 1 => Ix::Add(boxed(one, constants)),
         2 => Ix::Sub(boxed(one, constants)),
         3 => Ix::Add(boxed(one, index(r, a, uniform, depth - 1))),
@@ -161,9 +175,87 @@ pub(crate) fn int(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> In
             let p = pred(r, a, uniform, depth - 1);
             return Int::Select(Box::new(p), both(r));
         }
-        _ => return Int::Float(Box::new(float(r, a, uniform, depth - 1)), r.chance(50)),
+        _ if r.chance(30) => {
+            let selector = r.pick(&[0x3210, 0x5410, 0x7632, 0x0123, 0x8888, 0xffff, 0x4401]);
+            return Int::Permute(both(r), selector);
+        }
+        _ if r.chance(40) => {
+            let pair = pair(r);
+            let halves = Box::new([
+                float(r, a, uniform, depth - 1),
+                float(r, a, uniform, depth - 1),
+            ]);
+            return Int::Pair(pair, halves);
+        }
+        _ if r.chance(40) => {
+            let swap = !uniform && r.chance(15);
+            let op = match r.below(9) {
+                _ if swap => PairOp::Swap,
+                0..=3 => PairOp::Arithmetic(float_op(r)),
+                4 => PairOp::Fma,
+                5 => PairOp::Neg,
+                6 => PairOp::Abs,
+                7 => PairOp::Exp2,
+                _ => PairOp::Tanh,
+            };
+            // Functions of bfloat16 are younger than the machine.
+            let brain = !matches!(op, PairOp::Exp2 | PairOp::Tanh) && r.chance(50);
+            return Int::Pairs(brain, op, both(r));
+        }
+        _ => {
+            let to = r.pick(&[Integer::S32, Integer::S32, Integer::U32, Integer::S8]);
+            let rounding = r.pick(&[
+                Rounding::Nearest,
+                Rounding::Zero,
+                Rounding::Down,
+                Rounding::Up,
+            ]);
+            return Int::Float(Box::new(float(r, a, uniform, depth - 1)), to, rounding);
+        }
     };
     Int::Binary(op, r.chance(50), both(r))
+}
+
+fn pair(r: &mut Random) -> Pair {
+    r.pick(&[Pair::F16, Pair::Bf16, Pair::E4m3, Pair::E5m2])
+}
+
+fn float_op(r: &mut Random) -> FloatOp {
+    r.pick(&[
+        FloatOp::Add,
+        FloatOp::Sub,
+        FloatOp::Mul,
+        FloatOp::Min,
+        FloatOp::Max,
+        FloatOp::MinNan,
+        FloatOp::MaxNan,
+    ])
+}
+
+/// How values are combined.
+pub(crate) fn combine(r: &mut Random) -> Combine {
+    r.pick(&[
+        Combine::Add,
+        Combine::Add,
+        Combine::Max,
+        Combine::Min,
+        Combine::MaxNan,
+        Combine::MinNan,
+    ])
+}
+
+/// Groups of threads: all, runs of a power of two, and those with the same number in a run.
+pub(crate) fn groups(r: &mut Random, threads: i64) -> String {
+    let run = 1 << r.below(6);
+    if threads % run != 0 || run == threads || r.chance(40) {
+        return format!("{threads}:0");
+    }
+    let rest = threads / run;
+    if r.chance(60) {
+        format!("({run},{rest}):(0,1)")
+    } else {
+        format!("({run},{rest}):(1,0)")
+    }
 }
 
 /// A float.
@@ -187,7 +279,41 @@ pub(crate) fn float(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
             float(r, a, uniform, depth - 1),
         ])
     };
-    match r.below(8) {
+    match r.below(14) {
+        8 => {
+            let op = r.pick(&[
+                FloatUnary::Neg,
+                FloatUnary::Abs,
+                FloatUnary::Exp2,
+                FloatUnary::Reciprocal,
+                FloatUnary::Rsqrt,
+                FloatUnary::Sqrt,
+                FloatUnary::Log2,
+                FloatUnary::Tanh,
+                FloatUnary::WideSqrt,
+            ]);
+            Float::Unary(op, Box::new(float(r, a, uniform, depth - 1)))
+        }
+        9 => {
+            let [first, second] = *both(r);
+            Float::Fma(Box::new([first, second, float(r, a, uniform, 0)]))
+        }
+        10 => Float::Wide(float_op(r), both(r)),
+        11 => {
+            let word = if r.chance(50) {
+                Int::Pair(pair(r), both(r))
+            } else {
+                int(r, a, uniform, depth - 1)
+            };
+            Float::Half(pair(r), Box::new(word), r.below(2))
+        }
+        12 if !uniform && !a.fragments.is_empty() => {
+            Float::Combined(r.pick(&a.fragments), combine(r))
+        }
+        13 if !uniform && r.chance(30) => {
+            let x = float(r, a, uniform, 0);
+            Float::Reduced(Box::new(x), groups(r, a.threads), combine(r))
+        }
         0 => Float::Select(Box::new(pred(r, a, uniform, depth - 1)), both(r)),
         1 if !uniform => {
             let mode = r.pick(&[Shuffle::Butterfly, Shuffle::Up, Shuffle::Down]);
@@ -195,16 +321,7 @@ pub(crate) fn float(r: &mut Random, a: &Around, uniform: bool, depth: usize) -> 
             let lane = Int::Const(r.pick(&[1, 2, 4, 8, 16]));
             Float::Shuffle(mode, Box::new(x), Box::new(lane))
         }
-        _ => {
-            let op = r.pick(&[
-                FloatOp::Add,
-                FloatOp::Mul,
-                FloatOp::Min,
-                FloatOp::Max,
-                FloatOp::MaxNan,
-            ]);
-            Float::Binary(op, both(r))
-        }
+        _ => Float::Binary(float_op(r), both(r)),
     }
 }
 

@@ -6,21 +6,21 @@ use tilewright::codegen::view::Combine;
 use crate::expressions::{self, Around};
 use crate::layouts;
 use crate::program::{
-    By, Float, FloatOp, Global, Int, IntOp, Ix, Memory, Pred, Program, Scalar, Share, Shared, Size,
-    Stmt,
+    Blocks, By, Count, Float, FloatOp, Global, Int, IntOp, Ix, Memory, Pred, Program, Ring, Scalar,
+    Share, Shared, Size, Stmt, Tile,
 };
 use crate::random::Random;
 
 /// A program in the making.
-struct Maker {
-    r: Random,
-    p: Program,
+pub(crate) struct Maker {
+    pub(crate) r: Random,
+    pub(crate) p: Program,
     names: usize,
 }
 
 type Family = (&'static str, fn(&mut Maker));
 
-const FAMILIES: [Family; 21] = [
+const FAMILIES: [Family; 33] = [
     ("map", Maker::map),
     ("convert", Maker::convert),
     ("shared", Maker::exchange),
@@ -42,6 +42,18 @@ const FAMILIES: [Family; 21] = [
     ("halo", Maker::halo),
     ("neighbours", Maker::neighbours),
     ("search", Maker::search),
+    ("grid-stride", Maker::strided),
+    ("heads", Maker::heads),
+    ("tiled copies", Maker::tiled_copies),
+    ("derived", Maker::derived),
+    ("values", Maker::taken),
+    ("fragments", Maker::fragments),
+    ("words", Maker::words),
+    ("unpack", Maker::unpack),
+    ("row sums", Maker::row_sums),
+    ("weights", Maker::weights),
+    ("reduced", Maker::reduced),
+    ("rings", Maker::rings),
 ];
 
 /// Types that fragments become.
@@ -72,6 +84,8 @@ pub(crate) fn program(r: &mut Random) -> Program {
             scalars: Vec::new(),
             globals: Vec::new(),
             shared: Vec::new(),
+            resident: None,
+            lines: false,
             axes: Vec::new(),
             body: Vec::new(),
         },
@@ -91,29 +105,29 @@ pub(crate) fn program(r: &mut Random) -> Program {
     maker.p
 }
 
-fn zero() -> Ix {
+pub(crate) fn zero() -> Ix {
     Ix::Const(0)
 }
 
-fn added(to: Float) -> Float {
+pub(crate) fn added(to: Float) -> Float {
     Float::Binary(FloatOp::Add, Box::new([Float::It, to]))
 }
 
-fn sum(a: Ix, b: Ix) -> Ix {
+pub(crate) fn sum(a: Ix, b: Ix) -> Ix {
     Ix::Add(Box::new([a, b]))
 }
 
 impl Maker {
-    fn t(&self) -> i64 {
+    pub(crate) fn t(&self) -> i64 {
         self.p.threads.into()
     }
 
     /// Blocks of a power of two of threads.
-    fn power(&mut self, of: &[u32]) {
+    pub(crate) fn power(&mut self, of: &[u32]) {
         self.p.threads = self.r.pick(of);
     }
 
-    fn size(&mut self, counts: bool) -> Ix {
+    pub(crate) fn size(&mut self, counts: bool) -> Ix {
         let most = if counts {
             self.r.pick(&[3, 10, 100, 1 << 20])
         } else {
@@ -124,7 +138,7 @@ impl Maker {
         Ix::Size(self.p.sizes.len() - 1)
     }
 
-    fn extent(&mut self) -> Ix {
+    pub(crate) fn extent(&mut self) -> Ix {
         let most = self.r.pick(&[1000, 1 << 20, 1 << 20, 1 << 30]);
         self.p.sizes.push(Size {
             most,
@@ -133,7 +147,7 @@ impl Maker {
         Ix::Size(self.p.sizes.len() - 1)
     }
 
-    fn global(&mut self, element: Element, extents: &[Ix], output: bool) -> Memory {
+    pub(crate) fn global(&mut self, element: Element, extents: &[Ix], output: bool) -> Memory {
         self.p.globals.push(Global {
             element,
             extents: extents.to_vec(),
@@ -142,23 +156,35 @@ impl Maker {
         Memory::Global(self.p.globals.len() - 1)
     }
 
-    fn shared(&mut self, element: Element, layout: String) -> Memory {
-        self.p.shared.push(Shared { element, layout });
+    pub(crate) fn shared(&mut self, element: Element, layout: String) -> Memory {
+        self.p.shared.push(Shared {
+            element,
+            tile: Tile::Given(layout),
+        });
         Memory::Shared(self.p.shared.len() - 1)
     }
 
-    fn axis(&mut self, extent: &Ix, tile: i64) -> Ix {
-        self.p.axes.push((extent.clone(), tile));
+    pub(crate) fn axis(&mut self, extent: &Ix, tile: i64) -> Ix {
+        let blocks = if self.r.chance(8) {
+            Blocks::TilesFromLast
+        } else {
+            Blocks::Tiles
+        };
+        self.p.axes.push(Count {
+            blocks,
+            extent: extent.clone(),
+            tile,
+        });
         Ix::Tile(self.p.axes.len() - 1)
     }
 
-    fn name(&mut self) -> usize {
+    pub(crate) fn name(&mut self) -> usize {
         self.names += 1;
         self.names - 1
     }
 
     /// A share of a tile of one mode.
-    fn flat(&mut self, of: Memory, values: i64, at: Ix) -> Share {
+    pub(crate) fn flat(&mut self, of: Memory, values: i64, at: Ix) -> Share {
         let t = self.t();
         let vector = match values {
             2 | 4 if self.r.chance(40) => values,
@@ -167,6 +193,7 @@ impl Maker {
         let by = layouts::share(&mut self.r, t, values, t * values, vector);
         Share {
             of,
+            slice: Vec::new(),
             moved: Vec::new(),
             shape: vec![t * values],
             at: vec![at],
@@ -178,7 +205,7 @@ impl Maker {
     }
 
     /// The same share of another tile.
-    fn like(share: &Share, of: Memory, at: Ix) -> Share {
+    pub(crate) fn like(share: &Share, of: Memory, at: Ix) -> Share {
         Share {
             of,
             at: vec![at],
@@ -187,7 +214,7 @@ impl Maker {
     }
 
     /// A share of a tile of two modes, as many values as are needed.
-    fn tile(&mut self, of: Memory, [rows, cols]: [i64; 2], at: &[Ix; 2]) -> Share {
+    pub(crate) fn tile(&mut self, of: Memory, [rows, cols]: [i64; 2], at: &[Ix; 2]) -> Share {
         let t = self.t();
         let values = rows * cols / t;
         let vector = if values % 4 == 0 && cols % 4 == 0 && self.r.chance(30) {
@@ -198,6 +225,7 @@ impl Maker {
         let by = layouts::share(&mut self.r, t, values, cols, vector);
         Share {
             of,
+            slice: Vec::new(),
             moved: Vec::new(),
             shape: vec![rows, cols],
             at: at.to_vec(),
@@ -209,7 +237,7 @@ impl Maker {
     }
 
     /// What can be named at the end of the body, outside of loops.
-    fn around(&self) -> Around {
+    pub(crate) fn around(&self) -> Around {
         let mut a = Around {
             threads: self.t(),
             sizes: self.p.sizes.len(),
@@ -223,7 +251,7 @@ impl Maker {
         a
     }
 
-    fn element(&mut self) -> Element {
+    pub(crate) fn element(&mut self) -> Element {
         self.r.pick(&[
             Element::F32,
             Element::F32,
@@ -237,7 +265,7 @@ impl Maker {
     }
 
     /// A vector in and a vector out, cut into tiles of `values` values a thread: x, y and this block's tile.
-    fn vectors(&mut self, values: i64, element: Element) -> (Memory, Memory, Ix) {
+    pub(crate) fn vectors(&mut self, values: i64, element: Element) -> (Memory, Memory, Ix) {
         let n = self.extent();
         let x = self.global(element, std::slice::from_ref(&n), false);
         let y = self.global(element, std::slice::from_ref(&n), true);
@@ -246,11 +274,11 @@ impl Maker {
         (x, y, at)
     }
 
-    fn values(&mut self) -> i64 {
+    pub(crate) fn values(&mut self) -> i64 {
         self.r.pick(&[1, 1, 1, 2, 3, 4])
     }
 
-    fn function(&mut self) -> Float {
+    pub(crate) fn function(&mut self) -> Float {
         let a = self.around();
         let it = |r: &mut Random| match r.below(4) {
             0 => Float::It,
@@ -395,7 +423,7 @@ impl Maker {
         }
     }
 
-    fn limit(&mut self) -> Ix {
+    pub(crate) fn limit(&mut self) -> Ix {
         match self.r.below(4) {
             0 => Ix::Const(self.r.pick(&[0, 1, 2, 3, 5])),
             1 => {
@@ -420,7 +448,7 @@ impl Maker {
         };
         let by = match &from.by {
             By::Layout(text, _) => By::Layout(text.clone(), 1),
-            by @ By::Async(..) => by.clone(),
+            by => by.clone(),
         };
         let neighbour = self.neighbour();
         let (mine, filled, theirs, carried) = (self.name(), self.name(), self.name(), self.name());
@@ -538,7 +566,7 @@ impl Maker {
     }
 
     /// The extents of a tile of two modes for the threads, powers of two.
-    fn shape(&mut self) -> [i64; 2] {
+    pub(crate) fn shape(&mut self) -> [i64; 2] {
         self.power(&[8, 16, 32, 32, 64, 64, 128]);
         let elements = self.t() * self.r.pick(&[1, 2, 4]);
         let cols = self.r.pick(&[4, 8, 16, 32]).min(elements);
@@ -583,7 +611,7 @@ impl Maker {
     }
 
     /// Shares of both sides of an asynchronous copy of a tile, and the tile's extents.
-    fn copies(&mut self, x: Memory, at: &[Ix; 2]) -> (Share, [i64; 2]) {
+    pub(crate) fn copies(&mut self, x: Memory, at: &[Ix; 2]) -> (Share, [i64; 2]) {
         let bytes = self.r.pick(&[4, 8, 16]);
         let b = self.r.pick(&[1, 2, 4, 8]).min(self.t());
         let (a, v) = (self.t() / b, bytes / 4);
@@ -595,6 +623,7 @@ impl Maker {
         );
         let share = Share {
             of: x,
+            slice: Vec::new(),
             moved: Vec::new(),
             shape: shape.to_vec(),
             at: at.to_vec(),
@@ -679,21 +708,22 @@ impl Maker {
         from.at[0] = self.axis(&rows, shape[0]);
         let row = from.at[0].clone();
         let into = Share {
-            of: Memory::Stage,
+            of: Memory::Stage(0),
             at: vec![zero(), zero()],
             ..from.clone()
         };
-        let take = self.tile(Memory::Stage, shape, &[zero(), zero()]);
+        let take = self.tile(Memory::Stage(0), shape, &[zero(), zero()]);
         let (stages, steps) = (
             self.r.pick(&[2, 2, 3, 4]),
             Ix::TilesIn(Box::new(cols), shape[1]),
         );
-        let fill = Box::new([from, into]);
-        let pipeline = |body| Stmt::Pipeline {
+        let ring = Ring {
             stages,
-            element: Element::F32,
             shape,
-            fill,
+            fill: vec![[from, into]],
+        };
+        let pipeline = |body| Stmt::Pipeline {
+            rings: vec![ring],
             steps,
             body,
         };
@@ -747,36 +777,6 @@ impl Maker {
             .body
             .push(Stmt::Fill(carried, to.clone(), Float::Data(loaded, 0)));
         self.p.body.push(Stmt::Store(to, carried));
-    }
-
-    fn product(&mut self) {
-        self.power(&[32, 32, 64]);
-        let (m, n) = (self.extent(), self.extent());
-        let k = Ix::Const(16);
-        let a = self.global(Element::F16, &[m.clone(), k.clone()], false);
-        let b = self.global(Element::F16, &[n.clone(), k], false);
-        let c = self.global(Element::F32, &[m.clone(), n.clone()], true);
-        let (i, j) = (self.axis(&m, 16), self.axis(&n, 8));
-        let share = |of, shape: [i64; 2], at: [Ix; 2]| Share {
-            of,
-            moved: Vec::new(),
-            shape: shape.to_vec(),
-            at: at.to_vec(),
-            transposed: false,
-            by: By::Layout(String::new(), 1),
-            thread: Ix::Lane,
-            fill: None,
-        };
-        let product = Stmt::Product {
-            a: Box::new(share(a, [16, 16], [i.clone(), zero()])),
-            b: Box::new(share(b, [8, 16], [j.clone(), zero()])),
-            c: Box::new(share(c, [16, 8], [i, j])),
-        };
-        if self.p.threads == 64 && self.r.chance(80) {
-            let first = Pred::Index(Ix::Warp, Cmp::Eq, zero());
-            return self.p.body.push(Stmt::When(first, vec![product]));
-        }
-        self.p.body.push(product);
     }
 
     /// Two ways to store the same.
@@ -971,7 +971,7 @@ impl Maker {
             let from = Share {
                 by: match from.by {
                     By::Layout(text, _) => By::Layout(text, 1),
-                    by @ By::Async(..) => by,
+                    by => by,
                 },
                 ..from
             };
@@ -999,7 +999,7 @@ impl Maker {
             transposed: true,
             by: match &to.by {
                 By::Layout(text, _) => By::Layout(text.clone(), 1),
-                by @ By::Async(..) => by.clone(),
+                by => by.clone(),
             },
             ..to.clone()
         };
@@ -1138,7 +1138,25 @@ impl Maker {
             expressions::pred(&mut self.r, &around, true, 2),
             expressions::pred(&mut self.r, &around, false, 2),
         );
-        match self.r.below(9) {
+        match self.r.below(11) {
+            9 => {
+                let text = self
+                    .r
+                    .pick(&["one", "two\nlines", "bar.sync 0;\r\n\u{85}ret;", "*/"]);
+                self.p.body.push(Stmt::Comment(text.to_owned()));
+                self.p.body.extend(rest);
+                self.p.resident = self.r.pick(&[None, Some(1), Some(4)]);
+                self.p.lines = self.r.chance(50);
+            }
+            10 if !self.p.sizes.is_empty() => {
+                // What is launched is checked for it at the entry.
+                let size = Ix::Size(self.r.below(self.p.sizes.len()));
+                let cmp = self.r.pick(&[Cmp::Ge, Cmp::Ge, Cmp::Gt, Cmp::Le, Cmp::Ne]);
+                let most = if cmp == Cmp::Le { 1000 } else { 3 };
+                let than = Ix::Const(self.r.below(most) as i64);
+                self.p.body.insert(0, Stmt::Assume(size, cmp, than));
+                self.p.body.extend(rest);
+            }
             0 => self
                 .p
                 .body
@@ -1213,7 +1231,13 @@ pub(crate) fn note(s: &Stmt, a: &mut Around) {
         | Stmt::Map(name, ..)
         | Stmt::Sum(name, ..)
         | Stmt::MulAdd(name, _)
-        | Stmt::Convert(name, ..) => {
+        | Stmt::Convert(name, ..)
+        | Stmt::MapAt(name, ..)
+        | Stmt::Words(name, _)
+        | Stmt::Unpack(name, ..)
+        | Stmt::Fold(name, ..)
+        | Stmt::Split(name, ..)
+        | Stmt::Relayout(name, ..) => {
             a.fragments.push(*name);
         }
         Stmt::Let(name, _) => a.ints.push(*name),

@@ -114,6 +114,10 @@ impl Visitor for Constants {
             Ix::Const(c) | Ix::Scale(_, c) | Ix::Div(_, c) | Ix::Rem(_, c) | Ix::TilesIn(_, c) => {
                 self.0.push(*c);
             }
+            Ix::Linear(terms, c) => {
+                self.0.extend(terms.iter().map(|(by, _)| by));
+                self.0.push(*c);
+            }
             _ => {}
         }
     }
@@ -138,7 +142,7 @@ fn faults(p: &Program, kernel: &Proven, seed: u64, launches: usize) -> Option<St
         Err(error) => return Some(format!("the text is not PTX: {error}")),
     };
     let mut r = Random::of(seed, 1);
-    let mut constants = Constants(p.axes.iter().map(|(_, tile)| *tile).collect());
+    let mut constants = Constants(p.axes.iter().map(|axis| axis.tile).collect());
     visit::program(&mut p.clone(), &mut constants);
     let mut last = None;
     for number in 0..launches {
@@ -189,7 +193,7 @@ fn case(
                     [] => 1,
                     all => r.pick(all).saturating_add(r.pick(&[-1, 0, 0, 1])),
                 };
-                let tiles = p.axes.iter().map(|a| a.1).max().unwrap_or(1);
+                let tiles = p.axes.iter().map(|axis| axis.tile).max().unwrap_or(1);
                 let value = match r.below(if attempt > 3 { 6 } else { 10 }) {
                     0 if number > 0 => 0,
                     1 if size.counts => r.below(3) as i64,

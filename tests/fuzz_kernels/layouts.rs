@@ -55,6 +55,27 @@ fn coalesced(digits: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
 /// A layout that shares out `threads`·`values` elements, each once. With `runs`, that many of a thread's values lie one behind the other along the last mode
 /// of a row-major tile of `cols` columns (1 row: `cols` is all of them).
 pub(crate) fn share(r: &mut Random, threads: i64, values: i64, cols: i64, runs: i64) -> String {
+    let [threads, values] = digits(r, threads, values, cols, runs).map(coalesced);
+    thread_value(&threads, &values)
+}
+
+/// Such a layout of words, and that of the eight values in each of them.
+pub(crate) fn words(r: &mut Random, threads: i64, values: i64, cols: i64) -> [String; 2] {
+    let rows = threads * values / cols;
+    let of_words = digits(r, threads, values, cols, 1);
+    let mut of_values = of_words.clone().map(|digits| {
+        let wider = |(n, d): (i64, i64)| (n, if rows == 1 || d >= rows { 8 * d } else { d });
+        digits.into_iter().map(wider).collect::<Vec<_>>()
+    });
+    of_values[1].insert(0, (8, rows));
+    [of_words, of_values].map(|both| {
+        let [threads, values] = both.map(coalesced);
+        thread_value(&threads, &values)
+    })
+}
+
+/// The digits of threads and of values.
+fn digits(r: &mut Random, threads: i64, values: i64, cols: i64, runs: i64) -> [Vec<(i64, i64)>; 2] {
     let rows = threads * values / cols;
     // The digits in the order of their row-major strides, values first where they have to be runs.
     let mut first: Vec<(bool, i64)> = factors(runs).into_iter().map(|f| (false, f)).collect();
@@ -82,8 +103,7 @@ pub(crate) fn share(r: &mut Random, threads: i64, values: i64, cols: i64, runs: 
         digits[usize::from(!thread)].push((f, stride));
         place *= f;
     }
-    let [threads, values] = digits.map(coalesced);
-    thread_value(&threads, &values)
+    digits
 }
 
 /// A layout of a row of `n` elements in shared memory.

@@ -11,6 +11,7 @@
 
 mod build;
 mod expressions;
+mod fragments;
 mod generate;
 mod judge;
 mod layouts;

@@ -5,7 +5,7 @@ use tilewright::codegen::ir::{Cmp, Element};
 use crate::expressions::{self, Around};
 use crate::generate::{self, note};
 use crate::layouts;
-use crate::program::{By, Float, Int, IntOp, Ix, Memory, Pred, Program, Share, Stmt};
+use crate::program::{Blocks, By, Float, Int, IntOp, Ix, Memory, Pred, Program, Share, Stmt, Tile};
 use crate::random::Random;
 use crate::visit::{self, Visitor};
 
@@ -154,8 +154,13 @@ fn whole(r: &mut Random, p: &mut Program) {
         }
         3 if !p.axes.is_empty() => {
             let i = r.below(p.axes.len());
-            let tile = &mut p.axes[i].1;
-            *tile = r.pick(&[*tile + 1, *tile - 1, *tile * 2, *tile / 2]).max(1);
+            let axis = &mut p.axes[i];
+            if r.chance(40) {
+                axis.blocks = r.pick(&[Blocks::Tiles, Blocks::TilesFromLast, Blocks::Fixed]);
+                return;
+            }
+            let tile = axis.tile;
+            axis.tile = r.pick(&[tile + 1, tile - 1, tile * 2, tile / 2]).max(1);
         }
         4 if !p.sizes.is_empty() => {
             let i = r.below(p.sizes.len());
@@ -164,10 +169,16 @@ fn whole(r: &mut Random, p: &mut Program) {
         _ => {
             if let Some(tile) = p.shared.first_mut() {
                 let n: i64 = 32 << r.below(3);
-                tile.layout = layouts::row(r, n);
+                tile.tile = Tile::Given(layouts::row(r, n));
             }
         }
     }
+}
+
+/// A layout of a warp's threads that is not an operand's.
+fn written([rows, cols]: [i64; 2]) -> String {
+    let threads = 32 * rows * cols;
+    format!("({threads},8):(1,{threads})")
 }
 
 fn block(r: &mut Random, a: &Around, b: &mut Vec<Stmt>) {
@@ -285,29 +296,47 @@ fn stmt(r: &mut Random, a: &Around, s: &mut Stmt) {
         Stmt::Wait(n) => Stmt::Wait(r.pick(&[n + 1, n.saturating_sub(1), 2])),
         Stmt::WaitAll => Stmt::Wait(r.pick(&[0, 1])),
         Stmt::Barrier => r.pick(&[Stmt::WarpBarrier, Stmt::WaitAll]),
-        Stmt::Reduce(to, from, mode, how) => Stmt::Reduce(to, from, 1 - mode, how),
+        Stmt::Reduce(to, from, mode, how) => match r.below(3) {
+            0 => Stmt::Reduce(to, from, 1 - mode.min(1), how),
+            1 => Stmt::Fold(to, from, mode, how),
+            _ => Stmt::Reduce(to, from, mode, expressions::combine(r)),
+        },
+        Stmt::Fold(to, from, mode, how) => match r.below(3) {
+            0 => Stmt::Fold(to, from, 1 - mode.min(1), how),
+            _ => Stmt::Reduce(to, from, mode, how),
+        },
+        Stmt::Split(to, from, mode, [parts, which]) => match r.below(3) {
+            0 => Stmt::Split(to, from, 1 - mode.min(1), [parts, which]),
+            1 => Stmt::Split(to, from, mode, [parts, which + 1]),
+            _ => Stmt::Split(to, from, mode, [parts * 2, which]),
+        },
+        Stmt::Unpack(to, from, packed, _) => {
+            Stmt::Unpack(to, from, packed, r.pick(&generate::ELEMENTS))
+        }
+        Stmt::Operand(to, from, _, warps) => Stmt::Relayout(to, from, written(warps)),
+        Stmt::Accumulators(to, shape, [rows, cols], thread) => {
+            Stmt::Accumulators(to, shape, [cols, rows], thread)
+        }
+        Stmt::Gemm([a, b, c], warps) => {
+            r.pick(&[Stmt::Gemm([b, a, c], warps), Stmt::Gemm([a, b, a], warps)])
+        }
+        Stmt::Update(to, _) => Stmt::Update(to, vec![to; r.below(3)]),
+        Stmt::Words(to, of) => Stmt::Words(to, vec![of[0]; 1 + r.below(3)]),
         Stmt::Sum(to, a, b) => Stmt::MulAdd(to, [a, a, b]),
         Stmt::Map(to, from, _) => Stmt::Convert(to, from, r.pick(&generate::ELEMENTS)),
         Stmt::Pipeline {
-            stages,
-            element,
-            shape,
-            fill,
+            mut rings,
             steps,
             mut body,
         } => {
             if r.chance(50) {
                 body.push(Stmt::Barrier);
             }
-            let stages = (stages + r.pick(&[-1, 1])).max(1);
-            Stmt::Pipeline {
-                stages,
-                element,
-                shape,
-                fill,
-                steps,
-                body,
+            let i = r.below(rings.len());
+            if let Some(ring) = rings.get_mut(i) {
+                ring.stages = (ring.stages + r.pick(&[-1, 1])).max(1);
             }
+            Stmt::Pipeline { rings, steps, body }
         }
         Stmt::Store(to, from) => Stmt::When(
             expressions::pred(r, a, false, 2),
@@ -321,7 +350,23 @@ fn stmt(r: &mut Random, a: &Around, s: &mut Stmt) {
 
 fn share(r: &mut Random, a: &Around, s: &mut Share) {
     let elements: i64 = s.shape.iter().product();
-    match r.below(11) {
+    match r.below(13) {
+        11 => {
+            if let By::Tiled(n, threads, values) | By::Async(n, threads, values) = s.by.clone() {
+                s.by = r.pick(&[
+                    By::Async(4 * n.min(4), threads.clone(), values.clone()),
+                    By::Tiled(n.min(4), values, threads),
+                ]);
+            } else {
+                s.slice = vec![expressions::some_index(r, a, 50)];
+            }
+        }
+        12 => {
+            if let By::Operand(operand, warps) | By::Matrices(operand, warps) = s.by {
+                s.by = r.pick(&[By::Operand(operand, warps), By::Matrices(operand, warps)]);
+            }
+            s.slice.clear();
+        }
         0 | 1 => {
             if let By::Layout(_, _) = s.by
                 && elements % a.threads.max(1) == 0
@@ -365,8 +410,10 @@ fn share(r: &mut Random, a: &Around, s: &mut Share) {
         _ => {
             s.of = match s.of {
                 Memory::Global(i) => Memory::Global(i + 1 - 2 * (i & 1)),
-                Memory::Shared(_) => Memory::Stage,
-                Memory::Stage => Memory::Shared(0),
+                Memory::Shared(_) => Memory::Stage(0),
+                Memory::Stage(i) => {
+                    r.pick(&[Memory::Shared(0), Memory::Stage(i + 1 - 2 * (i & 1))])
+                }
             };
         }
     }

@@ -2,8 +2,9 @@
 //!
 //! Names of fragments and variables are numbers. Nothing keeps a program from being senseless: the builder and the prover have to say so.
 
-use tilewright::codegen::ir::{Cmp, Element, Shuffle};
-use tilewright::codegen::view::Combine;
+use tilewright::Operand;
+use tilewright::codegen::ir::{Cmp, Element, Rounding, Shuffle};
+use tilewright::codegen::view::{Combine, Packed};
 
 /// An index expression.
 #[derive(Clone, PartialEq, Debug)]
@@ -19,6 +20,13 @@ pub(crate) enum Ix {
     Counter(usize),
     /// The step of the pipeline around it.
     Step,
+    /// A block's index along an axis of so many blocks.
+    Block(usize, u64),
+    /// A coordinate of the value that a map with coordinates is given.
+    Coordinate(usize),
+    /// A coordinate of a share's value.
+    Held(Box<Share>, i64, usize),
+    Linear(Vec<(i64, Self)>, i64),
     Add(Box<[Ix; 2]>),
     Sub(Box<[Ix; 2]>),
     Mul(Box<[Ix; 2]>),
@@ -48,6 +56,35 @@ pub(crate) enum IntOp {
     Shr,
 }
 
+/// What a float is rounded to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Integer {
+    S32,
+    U32,
+    S8,
+}
+
+/// Two small floats of a word.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Pair {
+    F16,
+    Bf16,
+    E4m3,
+    E5m2,
+}
+
+/// What becomes of words of two 16-bit floats.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum PairOp {
+    Arithmetic(FloatOp),
+    Fma,
+    Neg,
+    Abs,
+    Exp2,
+    Tanh,
+    Swap,
+}
+
 /// An integer of 32 bits. Operations compute signed or not; the bits stay the same in between.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Int {
@@ -57,7 +94,13 @@ pub(crate) enum Int {
     Variable(usize),
     /// The bits of a fragment's value.
     Data(usize, usize),
-    Float(Box<Float>, bool),
+    Float(Box<Float>, Integer, Rounding),
+    /// Bytes of two integers, by a selector.
+    Permute(Box<[Int; 2]>, u16),
+    /// Two floats in a word.
+    Pair(Pair, Box<[Float; 2]>),
+    /// What an instruction makes of two words of bfloat16 (or of binary16).
+    Pairs(bool, PairOp, Box<[Int; 2]>),
     Binary(IntOp, bool, Box<[Int; 2]>),
     Select(Box<Pred>, Box<[Int; 2]>),
     Shuffle(Shuffle, Box<[Int; 2]>),
@@ -67,10 +110,27 @@ pub(crate) enum Int {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum FloatOp {
     Add,
+    Sub,
     Mul,
     Min,
     Max,
+    MinNan,
     MaxNan,
+}
+
+/// What one float gives.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum FloatUnary {
+    Neg,
+    Abs,
+    Exp2,
+    Reciprocal,
+    Rsqrt,
+    Sqrt,
+    Log2,
+    Tanh,
+    /// By way of 64 bits.
+    WideSqrt,
 }
 
 /// A float of 32 bits.
@@ -87,6 +147,16 @@ pub(crate) enum Float {
     Binary(FloatOp, Box<[Float; 2]>),
     Select(Box<Pred>, Box<[Float; 2]>),
     Shuffle(Shuffle, Box<Float>, Box<Int>),
+    Unary(FloatUnary, Box<Float>),
+    Fma(Box<[Float; 3]>),
+    /// As a float of 64 bits, rounded.
+    Wide(FloatOp, Box<[Float; 2]>),
+    /// One float of a word.
+    Half(Pair, Box<Int>, usize),
+    /// All of a thread's values of a fragment.
+    Combined(usize, Combine),
+    /// One value a thread, over groups of threads.
+    Reduced(Box<Float>, String, Combine),
 }
 
 /// A predicate.
@@ -105,8 +175,8 @@ pub(crate) enum Pred {
 pub(crate) enum Memory {
     Global(usize),
     Shared(usize),
-    /// The stage of the pipeline around it.
-    Stage,
+    /// A tile of the stages of the pipeline around it.
+    Stage(usize),
 }
 
 /// How a tile is shared out.
@@ -116,12 +186,22 @@ pub(crate) enum By {
     Layout(String, i64),
     /// `cp.async` of so many bytes by layouts of threads and values.
     Async(i64, String, String),
+    /// Loads and stores of so many elements by layouts of threads and values.
+    Tiled(i64, String, String),
+    /// An operand of a product of 16x8x16 for rows and columns of warps.
+    Operand(Operand, [i64; 2]),
+    /// The same, by `ldmatrix`.
+    Matrices(Operand, [i64; 2]),
+    /// The tile is a vector along a mode of another share.
+    Along(usize, Box<Share>),
 }
 
 /// A thread's share of a tile.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Share {
     pub(crate) of: Memory,
+    /// Coordinates of the first modes, which the rest does not have; empty for not at all.
+    pub(crate) slice: Vec<Ix>,
     /// Moved by so many elements before the tile is taken; empty for not at all.
     pub(crate) moved: Vec<Ix>,
     pub(crate) shape: Vec<i64>,
@@ -143,6 +223,26 @@ pub(crate) enum Stmt {
     Map(usize, usize, Float),
     /// A sum of two fragments.
     Sum(usize, usize, usize),
+    /// The loads of a share, as they are, and the stores of what was loaded.
+    Take(usize, Share),
+    Put(Share, usize),
+    /// A map of value and coordinates.
+    MapAt(usize, usize, Float),
+    /// A map, zip or zip of three of the registers' words.
+    Words(usize, Vec<usize>),
+    /// A new value of a fragment by itself and none, one or two others.
+    Update(usize, Vec<usize>),
+    Unpack(usize, usize, Packed, Element),
+    Fold(usize, usize, usize, Combine),
+    /// One of so many parts along a mode.
+    Split(usize, usize, usize, [usize; 2]),
+    Relayout(usize, usize, String),
+    /// A fragment as an operand of a product.
+    Operand(usize, usize, Operand, [i64; 2]),
+    /// Sums of a tile, for warps.
+    Accumulators(usize, [i64; 2], [i64; 2], Ix),
+    /// A product of the first two is added to the third.
+    Gemm([usize; 3], [i64; 2]),
     /// A product of two fragments and a third one added to it.
     MulAdd(usize, [usize; 3]),
     /// A fragment in another type.
@@ -170,21 +270,23 @@ pub(crate) enum Stmt {
     },
     Break(Pred),
     Exit(Pred),
-    /// A ring of stages of a tile, filled by a copy; the body has the stage and the step.
+    /// Rings of stages of tiles; the body has the stages and the step.
     Pipeline {
-        stages: i64,
-        element: Element,
-        shape: [i64; 2],
-        fill: Box<[Share; 2]>,
+        rings: Vec<Ring>,
         steps: Ix,
         body: Vec<Stmt>,
     },
-    /// Fragments a, b and c of one warp's product of 16x8x16, loaded, multiplied and stored.
-    Product {
-        a: Box<Share>,
-        b: Box<Share>,
-        c: Box<Share>,
-    },
+    Comment(String),
+    /// A condition that a launch keeps.
+    Assume(Ix, Cmp, Ix),
+}
+
+/// A ring of stages of one or two tiles of f32, each filled by a copy.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Ring {
+    pub(crate) stages: i64,
+    pub(crate) shape: [i64; 2],
+    pub(crate) fill: Vec<[Share; 2]>,
 }
 
 /// A size.
@@ -215,7 +317,33 @@ pub(crate) struct Global {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Shared {
     pub(crate) element: Element,
-    pub(crate) layout: String,
+    pub(crate) tile: Tile,
+}
+
+/// The layout of a tile.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Tile {
+    Given(String),
+    /// The one that is derived from its uses: stores or loads by shares, which may see it transposed.
+    For([i64; 2], Vec<(bool, Share)>),
+}
+
+/// What the blocks of an axis are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Blocks {
+    /// One for each tile.
+    Tiles,
+    TilesFromLast,
+    /// As many as the tile has elements, whatever the extent.
+    Fixed,
+}
+
+/// An axis of the grid.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Count {
+    pub(crate) blocks: Blocks,
+    pub(crate) extent: Ix,
+    pub(crate) tile: i64,
 }
 
 /// A kernel.
@@ -228,7 +356,11 @@ pub(crate) struct Program {
     pub(crate) scalars: Vec<Scalar>,
     pub(crate) globals: Vec<Global>,
     pub(crate) shared: Vec<Shared>,
-    /// Axes x, y, z of the grid: the extent and the tile.
-    pub(crate) axes: Vec<(Ix, i64)>,
+    /// Blocks that share a multiprocessor, if it matters.
+    pub(crate) resident: Option<u32>,
+    /// The text has the author's lines.
+    pub(crate) lines: bool,
+    /// Axes x, y, z of the grid.
+    pub(crate) axes: Vec<Count>,
     pub(crate) body: Vec<Stmt>,
 }

@@ -1,6 +1,6 @@
 //! All parts of a program, one after the other.
 
-use crate::program::{Float, Int, Ix, Pred, Program, Share, Stmt};
+use crate::program::{By, Float, Int, Ix, Pred, Program, Share, Stmt, Tile};
 
 /// What looks at the parts of a program; each part before what is in it.
 pub(crate) trait Visitor {
@@ -17,7 +17,12 @@ pub(crate) fn program(p: &mut Program, v: &mut dyn Visitor) {
     for global in &mut p.globals {
         global.extents.iter_mut().for_each(|e| ix(e, v));
     }
-    p.axes.iter_mut().for_each(|(e, _)| ix(e, v));
+    p.axes.iter_mut().for_each(|axis| ix(&mut axis.extent, v));
+    for tile in &mut p.shared {
+        if let Tile::For(_, uses) = &mut tile.tile {
+            uses.iter_mut().for_each(|(_, s)| share(s, v));
+        }
+    }
     block(&mut p.body, v);
 }
 
@@ -31,8 +36,7 @@ fn block(b: &mut Vec<Stmt>, v: &mut dyn Visitor) {
 pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
     v.stmt(s);
     match s {
-        Stmt::Load(_, from) => share(from, v),
-        Stmt::Store(to, _) => share(to, v),
+        Stmt::Load(_, s) | Stmt::Store(s, _) | Stmt::Take(_, s) | Stmt::Put(s, _) => share(s, v),
         Stmt::Copy(from, to) => {
             share(from, v);
             share(to, v);
@@ -41,7 +45,11 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             share(like, v);
             float(value, v);
         }
-        Stmt::Map(_, _, f) | Stmt::LetFloat(_, f) | Stmt::SetFloat(_, f) => float(f, v),
+        Stmt::Map(_, _, f) | Stmt::MapAt(_, _, f) | Stmt::LetFloat(_, f) | Stmt::SetFloat(_, f) => {
+            float(f, v)
+        }
+        Stmt::Accumulators(.., thread) => ix(thread, v),
+        Stmt::Assume(a, _, b) => [a, b].into_iter().for_each(|e| ix(e, v)),
         Stmt::Let(_, i) | Stmt::Set(_, i) => int(i, v),
         Stmt::Break(p) | Stmt::Exit(p) => pred(p, v),
         Stmt::When(p, then) => {
@@ -58,19 +66,28 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             ix(limit, v);
             block(body, v);
         }
-        Stmt::Pipeline {
-            fill, steps, body, ..
-        } => {
-            fill.iter_mut().for_each(|s| share(s, v));
+        Stmt::Pipeline { rings, steps, body } => {
+            let shares = rings
+                .iter_mut()
+                .flat_map(|ring| ring.fill.iter_mut().flatten());
+            shares.for_each(|s| share(s, v));
             ix(steps, v);
             block(body, v);
         }
-        Stmt::Product { a, b, c } => [a, b, c].into_iter().for_each(|s| share(s, v)),
         Stmt::Sum(..)
         | Stmt::MulAdd(..)
         | Stmt::Convert(..)
         | Stmt::Assign(..)
         | Stmt::Reduce(..)
+        | Stmt::Words(..)
+        | Stmt::Update(..)
+        | Stmt::Unpack(..)
+        | Stmt::Fold(..)
+        | Stmt::Split(..)
+        | Stmt::Relayout(..)
+        | Stmt::Operand(..)
+        | Stmt::Gemm(..)
+        | Stmt::Comment(_)
         | Stmt::Commit
         | Stmt::Wait(_)
         | Stmt::WaitAll
@@ -81,7 +98,11 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
 
 fn share(s: &mut Share, v: &mut dyn Visitor) {
     v.share(s);
-    s.moved.iter_mut().chain(&mut s.at).for_each(|e| ix(e, v));
+    let coordinates = s.slice.iter_mut().chain(&mut s.moved).chain(&mut s.at);
+    coordinates.for_each(|e| ix(e, v));
+    if let By::Along(_, other) = &mut s.by {
+        share(other, v);
+    }
     ix(&mut s.thread, v);
 }
 
@@ -100,8 +121,12 @@ fn int(e: &mut Int, v: &mut dyn Visitor) {
     v.int(e);
     match e {
         Int::Index(e) => ix(e, v),
-        Int::Float(f, _) => float(f, v),
-        Int::Binary(_, _, both) | Int::Shuffle(_, both) => both.iter_mut().for_each(|e| int(e, v)),
+        Int::Float(f, ..) => float(f, v),
+        Int::Pair(_, both) => both.iter_mut().for_each(|e| float(e, v)),
+        Int::Binary(_, _, both)
+        | Int::Shuffle(_, both)
+        | Int::Permute(both, _)
+        | Int::Pairs(_, _, both) => both.iter_mut().for_each(|e| int(e, v)),
         Int::Select(p, both) => {
             pred(p, v);
             both.iter_mut().for_each(|e| int(e, v));
@@ -113,8 +138,10 @@ fn int(e: &mut Int, v: &mut dyn Visitor) {
 fn float(e: &mut Float, v: &mut dyn Visitor) {
     v.float(e);
     match e {
-        Float::OfInt(e, _) | Float::OfBits(e) => int(e, v),
-        Float::Binary(_, both) => both.iter_mut().for_each(|e| float(e, v)),
+        Float::OfInt(e, _) | Float::OfBits(e) | Float::Half(_, e, _) => int(e, v),
+        Float::Binary(_, both) | Float::Wide(_, both) => both.iter_mut().for_each(|e| float(e, v)),
+        Float::Fma(all) => all.iter_mut().for_each(|e| float(e, v)),
+        Float::Unary(_, e) | Float::Reduced(e, ..) => float(e, v),
         Float::Select(p, both) => {
             pred(p, v);
             both.iter_mut().for_each(|e| float(e, v));
@@ -123,8 +150,12 @@ fn float(e: &mut Float, v: &mut dyn Visitor) {
             float(x, v);
             int(lane, v);
         }
-        Float::Const(_) | Float::It | Float::Argument(_) | Float::Variable(_) | Float::Data(..) => {
-        }
+        Float::Const(_)
+        | Float::It
+        | Float::Argument(_)
+        | Float::Variable(_)
+        | Float::Data(..)
+        | Float::Combined(..) => {}
     }
 }
 
@@ -138,6 +169,8 @@ fn ix(e: &mut Ix, v: &mut dyn Visitor) {
             ix(e, v);
         }
         Ix::Choose(all, _) => all.iter_mut().for_each(|e| ix(e, v)),
+        Ix::Linear(terms, _) => terms.iter_mut().for_each(|(_, e)| ix(e, v)),
+        Ix::Held(of, ..) => share(of, v),
         Ix::Const(_)
         | Ix::Size(_)
         | Ix::Thread
@@ -145,6 +178,8 @@ fn ix(e: &mut Ix, v: &mut dyn Visitor) {
         | Ix::Warp
         | Ix::Tile(_)
         | Ix::Counter(_)
-        | Ix::Step => {}
+        | Ix::Step
+        | Ix::Block(..)
+        | Ix::Coordinate(_) => {}
     }
 }
