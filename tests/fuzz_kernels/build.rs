@@ -116,10 +116,18 @@ pub(crate) fn kernel(p: &Program) -> Built<Kernel> {
     for (i, global) in p.globals.iter().enumerate() {
         let extents = scope.all(&mut k, &global.extents)?;
         let view = if global.output {
-            k.output(&format!("y{i}"), global.element, &extents)
+            let name = format!("y{i}");
+            if global.special {
+                k.partial_output(&name, global.element, &extents)
+            } else {
+                k.output(&name, global.element, &extents)
+            }
         } else {
             k.input(&format!("x{i}"), global.element, &extents)
         };
+        if global.special && !global.output {
+            k.assume_distinct(&view, "the fuzz gives a permutation");
+        }
         scope.globals.push(view);
     }
     for (i, tile) in p.shared.iter().enumerate() {
@@ -237,14 +245,25 @@ impl Scope {
         }
     }
 
-    fn view(&self, k: &mut Kernel, share: &Share) -> Built<View> {
-        let whole = match share.of {
+    fn memory(&self, of: Memory) -> Built<View> {
+        let view = match of {
             Memory::Global(i) => self.globals.get(i),
             Memory::Shared(i) => self.shared.get(i),
             Memory::Stage(i) => self.stages.get(i),
         };
-        let Some(whole) = whole.cloned() else {
-            return missing("buffer");
+        match view {
+            Some(view) => Ok(view.clone()),
+            None => missing("buffer"),
+        }
+    }
+
+    fn view(&self, k: &mut Kernel, share: &Share) -> Built<View> {
+        let whole = self.memory(share.of)?;
+        let whole = if let Some([at, extents]) = &share.part {
+            let (at, extents) = (self.all(k, at)?, self.all(k, extents)?);
+            whole.part(k, &at, &extents)?
+        } else {
+            whole
         };
         let whole = if share.slice.is_empty() {
             whole
@@ -333,6 +352,18 @@ impl Scope {
             Stmt::Copy(from, to) => {
                 let (from, to) = (self.share(k, from)?, self.share(k, to)?);
                 k.copy(&from, &to)?;
+            }
+            Stmt::PutInt(to, at, value) => {
+                let (at, value) = (self.all(k, at)?, self.signed(k, value)?);
+                self.memory(*to)?.store(k, &at, value)?;
+            }
+            Stmt::PutFloat(to, at, value) => {
+                let (at, value) = (self.all(k, at)?, self.float(k, value)?);
+                self.memory(*to)?.store(k, &at, value)?;
+            }
+            Stmt::Atomic(to, at, how, value) => {
+                let (at, value) = (self.all(k, at)?, self.signed(k, value)?);
+                self.memory(*to)?.atomic(k, &at, *how, value)?;
             }
             Stmt::Fill(name, like, value) => {
                 let (like, value) = (self.share(k, like)?, self.float(k, value)?);
@@ -709,6 +740,18 @@ impl Scope {
                 let e = self.ix(k, e)?;
                 k.bounded(e, *most)
             }
+            Ix::Clamp(e, least, most) => {
+                let e = self.ix(k, e)?;
+                k.clamp(e, *least, *most)
+            }
+            Ix::Data(of, at, signed) => {
+                let (of, at) = (self.memory(*of)?, self.all(k, at)?);
+                if *signed {
+                    of.load::<i32>(k, &at)?.to_index(k)
+                } else {
+                    of.load::<u32>(k, &at)?.to_index(k)
+                }
+            }
             Ix::Choose(all, cmp) => {
                 let all = self.all(k, &all[..])?;
                 k.choose(all[0], *cmp, all[1], all[2], all[3])
@@ -722,6 +765,10 @@ impl Scope {
             Int::Index(e) => {
                 let e = self.ix(k, e)?;
                 S32::index(k, e)
+            }
+            Int::Element(of, at) => {
+                let at = self.all(k, at)?;
+                self.memory(*of)?.load(k, &at)?
             }
             Int::Variable(i) => match self.ints.get(i) {
                 Some(variable) => variable.get(k),
@@ -827,9 +874,11 @@ impl Scope {
                 let (a, b) = (self.unsigned(k, &both[0])?, self.unsigned(k, &both[1])?);
                 a.shuffle(k, *mode, b)
             }
-            Int::Variable(_) | Int::Select(..) | Int::Float(..) | Int::Binary(..) => {
-                self.signed(k, e)?.bits(k)
-            }
+            Int::Variable(_)
+            | Int::Element(..)
+            | Int::Select(..)
+            | Int::Float(..)
+            | Int::Binary(..) => self.signed(k, e)?.bits(k),
         })
     }
 
@@ -850,6 +899,10 @@ impl Scope {
                 Some(variable) => variable.get(k),
                 None => return missing("variable"),
             },
+            Float::Element(of, at) => {
+                let at = self.all(k, at)?;
+                self.memory(*of)?.load(k, &at)?
+            }
             Float::Data(fragment, value) => {
                 let all = self.fragment(*fragment)?.thread_values::<f32>(k)?;
                 all[value % all.len()]

@@ -30,6 +30,7 @@ impl Maker {
     /// A share of a tile of two modes, by its layout.
     fn by_layout(of: Memory, shape: [i64; 2], at: &[Ix; 2], by: String) -> Share {
         Share {
+            part: None,
             of,
             slice: Vec::new(),
             moved: Vec::new(),

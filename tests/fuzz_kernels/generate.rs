@@ -20,7 +20,7 @@ pub(crate) struct Maker {
 
 type Family = (&'static str, fn(&mut Maker));
 
-const FAMILIES: [Family; 33] = [
+const FAMILIES: [Family; 39] = [
     ("map", Maker::map),
     ("convert", Maker::convert),
     ("shared", Maker::exchange),
@@ -54,6 +54,12 @@ const FAMILIES: [Family; 33] = [
     ("weights", Maker::weights),
     ("reduced", Maker::reduced),
     ("rings", Maker::rings),
+    ("gather", Maker::gather),
+    ("row lengths", Maker::lengths),
+    ("scatter", Maker::scatter),
+    ("histogram", Maker::histogram),
+    ("append", Maker::append),
+    ("by data", Maker::by_data),
 ];
 
 /// Types that fragments become.
@@ -152,6 +158,7 @@ impl Maker {
             element,
             extents: extents.to_vec(),
             output,
+            special: false,
         });
         Memory::Global(self.p.globals.len() - 1)
     }
@@ -193,6 +200,7 @@ impl Maker {
         let by = layouts::share(&mut self.r, t, values, t * values, vector);
         Share {
             of,
+            part: None,
             slice: Vec::new(),
             moved: Vec::new(),
             shape: vec![t * values],
@@ -225,6 +233,7 @@ impl Maker {
         let by = layouts::share(&mut self.r, t, values, cols, vector);
         Share {
             of,
+            part: None,
             slice: Vec::new(),
             moved: Vec::new(),
             shape: vec![rows, cols],
@@ -622,6 +631,7 @@ impl Maker {
             format!("(1,{v}):(0,1)"),
         );
         let share = Share {
+            part: None,
             of: x,
             slice: Vec::new(),
             moved: Vec::new(),

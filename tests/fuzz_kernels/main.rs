@@ -13,6 +13,7 @@ mod build;
 mod expressions;
 mod fragments;
 mod generate;
+mod indices;
 mod judge;
 mod layouts;
 mod mutate;

@@ -37,6 +37,9 @@ pub(crate) enum Ix {
     Rem(Box<Ix>, i64),
     TilesIn(Box<Ix>, i64),
     Bounded(Box<Ix>, i64),
+    Clamp(Box<Ix>, i64, i64),
+    /// An element of memory at coordinates, signed or not.
+    Data(Memory, Vec<Ix>, bool),
     Choose(Box<[Ix; 4]>, Cmp),
 }
 
@@ -94,6 +97,8 @@ pub(crate) enum Int {
     Variable(usize),
     /// The bits of a fragment's value.
     Data(usize, usize),
+    /// An element of memory at coordinates.
+    Element(Memory, Vec<Ix>),
     Float(Box<Float>, Integer, Rounding),
     /// Bytes of two integers, by a selector.
     Permute(Box<[Int; 2]>, u16),
@@ -142,6 +147,8 @@ pub(crate) enum Float {
     Argument(usize),
     Variable(usize),
     Data(usize, usize),
+    /// An element of memory at coordinates.
+    Element(Memory, Vec<Ix>),
     OfInt(Box<Int>, bool),
     OfBits(Box<Int>),
     Binary(FloatOp, Box<[Float; 2]>),
@@ -200,6 +207,8 @@ pub(crate) enum By {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Share {
     pub(crate) of: Memory,
+    /// The part that begins at coordinates and has extents, if it is one.
+    pub(crate) part: Option<[Vec<Ix>; 2]>,
     /// Coordinates of the first modes, which the rest does not have; empty for not at all.
     pub(crate) slice: Vec<Ix>,
     /// Moved by so many elements before the tile is taken; empty for not at all.
@@ -218,6 +227,10 @@ pub(crate) enum Stmt {
     Load(usize, Share),
     Store(Share, usize),
     Copy(Share, Share),
+    /// One element, stored or combined at coordinates.
+    PutInt(Memory, Vec<Ix>, Int),
+    PutFloat(Memory, Vec<Ix>, Float),
+    Atomic(Memory, Vec<Ix>, Combine, Int),
     /// A fragment like a share, of one value.
     Fill(usize, Share, Float),
     Map(usize, usize, Float),
@@ -311,6 +324,8 @@ pub(crate) struct Global {
     pub(crate) element: Element,
     pub(crate) extents: Vec<Ix>,
     pub(crate) output: bool,
+    /// Of an output, that some of it is written; of an input, that its elements are distinct.
+    pub(crate) special: bool,
 }
 
 /// A tile in shared memory.

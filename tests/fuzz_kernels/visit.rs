@@ -41,6 +41,14 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             share(from, v);
             share(to, v);
         }
+        Stmt::PutInt(_, at, value) | Stmt::Atomic(_, at, _, value) => {
+            at.iter_mut().for_each(|e| ix(e, v));
+            int(value, v);
+        }
+        Stmt::PutFloat(_, at, value) => {
+            at.iter_mut().for_each(|e| ix(e, v));
+            float(value, v);
+        }
         Stmt::Fill(_, like, value) => {
             share(like, v);
             float(value, v);
@@ -98,6 +106,8 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
 
 fn share(s: &mut Share, v: &mut dyn Visitor) {
     v.share(s);
+    let part = s.part.iter_mut().flatten().flatten();
+    part.for_each(|e| ix(e, v));
     let coordinates = s.slice.iter_mut().chain(&mut s.moved).chain(&mut s.at);
     coordinates.for_each(|e| ix(e, v));
     if let By::Along(_, other) = &mut s.by {
@@ -131,6 +141,7 @@ fn int(e: &mut Int, v: &mut dyn Visitor) {
             pred(p, v);
             both.iter_mut().for_each(|e| int(e, v));
         }
+        Int::Element(_, at) => at.iter_mut().for_each(|e| ix(e, v)),
         Int::Const(_) | Int::Argument(_) | Int::Variable(_) | Int::Data(..) => {}
     }
 }
@@ -150,6 +161,7 @@ fn float(e: &mut Float, v: &mut dyn Visitor) {
             float(x, v);
             int(lane, v);
         }
+        Float::Element(_, at) => at.iter_mut().for_each(|e| ix(e, v)),
         Float::Const(_)
         | Float::It
         | Float::Argument(_)
@@ -168,6 +180,8 @@ fn ix(e: &mut Ix, v: &mut dyn Visitor) {
         Ix::Scale(e, _) | Ix::Div(e, _) | Ix::Rem(e, _) | Ix::TilesIn(e, _) | Ix::Bounded(e, _) => {
             ix(e, v);
         }
+        Ix::Clamp(e, ..) => ix(e, v),
+        Ix::Data(_, at, _) => at.iter_mut().for_each(|e| ix(e, v)),
         Ix::Choose(all, _) => all.iter_mut().for_each(|e| ix(e, v)),
         Ix::Linear(terms, _) => terms.iter_mut().for_each(|(_, e)| ix(e, v)),
         Ix::Held(of, ..) => share(of, v),
