@@ -163,6 +163,7 @@ impl Machine<'_> {
             bytes: (rows * map.swizzle) as u32,
             maybe: false,
             tagged: false,
+            source: None,
         });
         self.accesses.push(Rc::clone(&found));
         self.events.push(Event::Access(found));

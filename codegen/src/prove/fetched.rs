@@ -90,6 +90,7 @@ impl Machine<'_> {
             bytes: bytes as u32,
             maybe: false,
             tagged: s.tag.is_some(),
+            source: None,
         }));
         debug_assert!(UNIT >= bytes);
         let region = Region {

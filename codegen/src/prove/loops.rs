@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::ProofError;
-use super::execute::{Event, Machine, Turn, Turns, Val, Walk};
+use super::execute::{Machine, Turn, Turns, Val, Walk};
 use super::formula::Formula;
 use super::symbols::Definition;
 use super::value::Lin;
@@ -86,6 +86,7 @@ impl Machine<'_> {
         let trips = self
             .symbols
             .free(0, i128::from(l.most.max(0) / l.step) + 1, false);
+        let made = self.symbols.made();
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
@@ -182,12 +183,16 @@ impl Machine<'_> {
                 _ => self.symbols.div(&covers.plus(tile - 1), tile),
             });
         }
-        self.events.push(Event::Loop(Rc::new(Turns {
+        let own = made..self.symbols.made();
+        let turns = Turns {
             turn,
             trips,
             count,
+            own,
             period: turns,
-        })));
+        };
+        let events = self.by_turns(l, turns)?;
+        self.events.extend(events);
         let all = Lin::symbol(trips);
         if let (LoopEnd::Below { limit, .. }, 1) = (l.end, period)
             && !matches!(limit, Src::Reg(r) if assigned.contains_key(&r))

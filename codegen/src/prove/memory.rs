@@ -5,6 +5,7 @@ use std::rc::Rc;
 use layout_core::banks::{Access as Op, Matrices};
 
 use super::ProofError;
+use super::counted::Source;
 use super::execute::{Arrives, Dealt, Event, Machine, Val};
 use super::formula::Formula;
 use super::numbers::{Mask, Num};
@@ -44,6 +45,8 @@ pub(super) struct Access {
     /// Threads may leave it out.
     pub(super) maybe: bool,
     pub(super) tagged: bool,
+    /// What it is made from, where that changes from turn to turn.
+    pub(super) source: Option<Rc<Source>>,
 }
 
 impl Access {
@@ -55,6 +58,7 @@ impl Access {
             && self.buffer.is_equal(other.buffer, self.active)
             && self.version == other.version
             && self.maybe == other.maybe
+            && self.source == other.source
     }
 
     /// Threads take part, with an element of a buffer at the given byte each.
@@ -138,9 +142,11 @@ impl Machine<'_> {
         };
         match &s.inst {
             Inst::Load { at, ty, to, .. } => {
+                let address = self.integer(at.base()).plus(at.immediate());
                 self.access(&simple(at, ty, to.len(), Kind::Read))?;
                 for &r in to {
-                    self.registers.insert(r, Val::Data(None));
+                    let value = self.loaded(at.space(), &address, s.guard.is_some());
+                    self.registers.insert(r, value);
                 }
             }
             Inst::Store { at, ty, from } => {
@@ -277,8 +283,18 @@ impl Machine<'_> {
                         active.iter().enumerate().any(unknown)
                     }),
                 tagged: t.statement.tag.is_some(),
+                source: None,
             };
-            self.shared(t, t.at.place(), &address, &facts, &mut found)?;
+            let parts = self.parts(&found.name, t.at.place(), &address, &facts)?;
+            found.source = self.source_of(&parts, &facts, &guard);
+            if found.source.is_some() && !parts.iter().all(|part| self.is_of_numbers(part)) {
+                // Said turn by turn where the loop ends.
+                self.events.push(Event::Counted(Rc::new(found)));
+                return Ok(());
+            }
+            for part in &parts {
+                self.placed(part, &mut found)?;
+            }
             let found = Rc::new(found);
             self.accesses.push(Rc::clone(&found));
             self.events.push(Event::Access(found));

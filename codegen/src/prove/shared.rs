@@ -1,8 +1,9 @@
 //! Accesses of shared memory: the address of each thread against the layout of its buffer.
 
 use super::ProofError;
+use super::counted::Part;
 use super::execute::Machine;
-use super::memory::{Access, Touch};
+use super::memory::Access;
 use super::numbers::{Each, Mask, Num};
 use super::offsets::Offsets;
 use super::solve::Facts;
@@ -74,31 +75,76 @@ impl Placed<'_> {
 }
 
 impl Machine<'_> {
-    pub(super) fn shared(
+    /// The elements that an access is of, with the threads of each: two where threads choose.
+    pub(super) fn parts(
         &mut self,
-        t: &Touch<'_>,
+        name: &str,
         place: u32,
         address: &Lin,
         facts: &Facts,
-        found: &mut Access,
-    ) -> Result<(), ProofError> {
-        let (buffer, coordinates) = match self.place(place)? {
+    ) -> Result<Vec<Part>, ProofError> {
+        match self.place(place)? {
             Place::Either {
                 when,
                 then,
                 otherwise,
             } => {
                 let [a, b] = self.sides(when, facts)?;
-                self.shared(t, then, address, &a, found)?;
-                return self.shared(t, otherwise, address, &b, found);
+                let mut parts = self.parts(name, then, address, &a)?;
+                parts.extend(self.parts(name, otherwise, address, &b)?);
+                Ok(parts)
             }
             Place::Element {
                 buffer,
                 coordinates,
-            } => (buffer, coordinates),
-        };
+            } => {
+                let arrangement = &self.entry.buffers[buffer].arrangement;
+                if !matches!(arrangement, Arrangement::Shared { .. }) {
+                    return Err(ProofError::Undecided {
+                        what: format!("{name}: a place in global memory by a shared address"),
+                    });
+                }
+                let coordinates = coordinates.into_iter().map(|e| self.evaluate(e));
+                let coordinates: Vec<Lin> = coordinates.collect();
+                let relative = address.sub(&self.shared_base());
+                Ok(vec![Part {
+                    buffer,
+                    relative,
+                    coordinates,
+                    active: facts.active,
+                }])
+            }
+        }
+    }
+
+    /// The modes of a buffer that its layout has, and the strides of the others.
+    fn modes(&self, part: &Part) -> (usize, &[i64]) {
+        match &self.entry.buffers[part.buffer].arrangement {
+            Arrangement::Shared { outer, .. } => (part.coordinates.len() - outer.len(), outer),
+            Arrangement::Global { .. } => (part.coordinates.len(), &[]),
+        }
+    }
+
+    /// Whether its address is a matter of numbers.
+    pub(super) fn is_of_numbers(&self, part: &Part) -> bool {
+        let (inner, outer) = self.modes(part);
+        let mut coordinates = part.coordinates.iter().enumerate();
+        part.relative.as_number().is_some()
+            && coordinates.all(|(mode, c)| {
+                (mode >= inner && outer[mode - inner] == 0) || c.as_number().is_some()
+            })
+    }
+
+    /// Holds the address of an element against the layout of its buffer, for all its threads.
+    pub(super) fn placed(&mut self, part: &Part, found: &mut Access) -> Result<(), ProofError> {
+        let Part {
+            buffer,
+            relative,
+            coordinates,
+            active,
+        } = part;
+        let (buffer, active) = (*buffer, *active);
         let name = found.name.clone();
-        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
         let info = &self.entry.buffers[buffer];
         let Arrangement::Shared {
             layout,
@@ -111,10 +157,8 @@ impl Machine<'_> {
             });
         };
         let elem = info.bytes;
-        let width = (i64::from(t.bytes) / elem).max(1);
+        let width = (i64::from(found.bytes) / elem).max(1);
         let inner = coordinates.len() - outer.len();
-        let base = self.shared_base();
-        let relative = address.sub(&base);
         let Some(relative) = relative.as_number() else {
             return Err(ProofError::Undecided {
                 what: format!(
@@ -163,18 +207,18 @@ impl Machine<'_> {
             })
             .collect();
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
-        found.take(relative, facts.active, buffer as u16);
+        found.take(relative, active, buffer as u16);
         self.addresses += 1;
         let known = self.offsets.remove(&buffer);
         let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inner]));
         let access = Placed {
-            active: facts.active,
+            active,
             relative,
             numbers: &numbers,
             extents: &extents,
             outer,
             offset: *offset,
-            bytes: t.bytes.into(),
+            bytes: found.bytes.into(),
             width,
             elem,
             limit,
@@ -185,7 +229,7 @@ impl Machine<'_> {
         }
         // Thread by thread, to say which one.
         let mut at = vec![0i64; inner];
-        let active = facts.active.list();
+        let active = active.list();
         let relative = relative.values();
         let numbers: Vec<Each> = numbers.iter().map(|k| k.values()).collect();
         for thread in 0..self.threads {
@@ -216,13 +260,13 @@ impl Machine<'_> {
                     thread,
                 });
             }
-            if real % i64::from(t.bytes) != 0 {
+            if real % i64::from(found.bytes) != 0 {
                 return Err(ProofError::Alignment {
                     access: name,
-                    bytes: t.bytes,
+                    bytes: found.bytes,
                 });
             }
-            if real < 0 || real + i64::from(t.bytes) > limit {
+            if real < 0 || real + i64::from(found.bytes) > limit {
                 return Err(ProofError::Bounds {
                     access: name,
                     thread,
