@@ -2,6 +2,7 @@
 //! built, when it is proven or when it is launched.
 
 mod adversary;
+mod alike;
 mod build;
 mod convert;
 mod indices;
@@ -10,6 +11,7 @@ mod lines;
 mod natural;
 mod prove;
 mod sealed;
+mod shared_by_counter;
 
 use std::error::Error;
 

@@ -80,7 +80,14 @@ impl Machine<'_> {
 
     /// `a cmp b`
     pub(super) fn comparison(&mut self, cmp: Cmp, ty: Type, a: Src, b: Src) -> Rc<Formula> {
-        if let Some(ty) = integer_type(ty) {
+        // Integers that were made of data, and of which nothing more is known.
+        let of_data = |m: &Self, src| {
+            let datum = m.datum(src);
+            datum.is_some_and(|datum| !matches!(datum, Datum::Literal(_)))
+        };
+        let data = of_data(self, a) || of_data(self, b);
+        let both = self.datum(a).is_some() && self.datum(b).is_some();
+        if let Some(ty) = integer_type(ty).filter(|_| !(data && both)) {
             let (x, y) = (self.source(a), self.source(b));
             let (x, y) = (self.read(&x, ty), self.read(&y, ty));
             // Numbers whose difference may not be one of 64 bits.
@@ -98,8 +105,10 @@ impl Machine<'_> {
             other => (other, false),
         };
         let symbols = &mut self.symbols;
+        let lasts = x.lasts() && y.lasts();
         let id = self.opaque.entry((key, ty, x, y));
-        let f = Formula::Opaque(*id.or_insert_with(|| symbols.opaque()), false);
+        let id = id.or_insert_with(|| symbols.opaque_of_data(lasts));
+        let f = Formula::Opaque(*id, false);
         if negated { f.not() } else { Rc::new(f) }
     }
 
@@ -107,7 +116,7 @@ impl Machine<'_> {
     fn datum(&self, src: Src) -> Option<Datum> {
         match src {
             Src::Reg(r) => match self.registers.get(&r) {
-                Some(Val::Data(datum)) => *datum,
+                Some(Val::Data(datum)) => datum.filter(Datum::is_uniform),
                 _ => None,
             },
             literal => Some(Datum::Literal(literal)),
@@ -177,11 +186,18 @@ impl Machine<'_> {
                 }
             }
             other => {
-                for to in other.results() {
-                    self.registers.insert(to, Val::Data(None));
+                let results = other.results().into_iter();
+                let made: Vec<(Reg, Option<Val>)> =
+                    results.map(|to| (to, self.made_by(other))).collect();
+                for (to, value) in made {
+                    self.registers.insert(to, value.unwrap_or(Val::Data(None)));
                 }
                 return;
             }
+        };
+        let value = match value {
+            Val::Data(None) => self.made_by(inst).unwrap_or(value),
+            value => value,
         };
         self.registers.insert(to, value);
     }

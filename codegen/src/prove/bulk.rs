@@ -164,6 +164,7 @@ impl Machine<'_> {
             maybe: false,
             tagged: false,
             exact: true,
+            source: None,
         });
         self.accesses.push(Rc::clone(&found));
         self.events.push(Event::Access(found));

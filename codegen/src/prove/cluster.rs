@@ -174,8 +174,8 @@ impl<'a> Alike<'a> {
             Formula::True | Formula::False => true,
             Formula::Ge(x) => self.value(x),
             Formula::And(a, b) | Formula::Or(a, b) => self.formula(a) && self.formula(b),
-            // Data that all threads have alike are those of parameters.
-            Formula::Opaque(_, each) | Formula::Not(_, each) => !each,
+            // Of data that all threads of a block have alike, those of parameters.
+            Formula::Opaque(id, each) | Formula::Not(id, each) => !each && self.symbols.lasts(*id),
         }
     }
 }

@@ -5,12 +5,14 @@
 //! alternates by an exclusive or) or unknown at the top of the loop.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::ProofError;
 use super::assumed::Assumed;
 use super::bulk::SentBox;
 use super::cluster::Ranks;
+use super::data::Made;
 use super::formula::Formula;
 use super::hopper::Piped;
 use super::memory::{Access, GlobalAccess};
@@ -33,19 +35,21 @@ use crate::quick::{QuickMap, QuickSet};
 pub(super) enum Val {
     Int(Lin),
     Pred(Rc<Formula>),
-    /// Something that takes no part in addresses; what it is if all threads have the same.
+    /// Something that takes no part in addresses; what it is, if anything is known of that.
     Data(Option<Datum>),
     /// A value where a statement holds, and none elsewhere.
     Where(Rc<Formula>, Box<Val>),
 }
 
-/// What all threads have alike, and no instruction changes.
+/// A value that takes no part in addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Datum {
     /// A parameter, by its number.
     Param(usize),
     /// A number in the text.
     Literal(Src),
+    /// What an instruction has made.
+    Made(Made),
 }
 
 impl Val {
@@ -62,8 +66,12 @@ impl Val {
 #[derive(Clone, Debug)]
 pub(super) enum Event {
     Access(Rc<Access>),
+    /// An access whose address depends on the turn of a loop that is still open: none is left behind the outermost loop.
+    Counted(Rc<Access>),
     Barrier,
     WarpBarrier,
+    /// A barrier of the warp on a branch that some warps take: those of these threads.
+    WarpsMeet(Mask),
     Commit,
     Wait(u32),
     /// What threads wrote can be seen by copies to global memory.
@@ -108,6 +116,8 @@ pub(super) struct Turns {
     pub(super) trips: Sym,
     /// The same, where the loop counts them from 0 by 1 to a limit.
     pub(super) count: Option<Lin>,
+    /// The numbers of symbols and of statements that were made in the body: they are of one turn.
+    pub(super) own: Range<u32>,
     /// Each turn of a period: the statement without which it is not begun, what happens, and the statement with which it goes on.
     pub(super) period: Vec<Turn>,
 }
@@ -251,6 +261,8 @@ pub(super) struct Machine<'a> {
     pub(super) known_units: QuickMap<Vec<i64>, Rc<BTreeSet<i64>>>,
     /// High words of products: the factor that is not a number, the one that is, and the bits of a word.
     pub(super) high_products: QuickMap<Sym, (Lin, u64, u32)>,
+    /// Values that were made of data.
+    pub(super) data: u32,
     /// Statements about data that all threads have alike, by what they compare, and as what.
     pub(super) opaque: QuickMap<(Cmp, Type, Datum, Datum), u32>,
     /// The line of the author's program that is being followed.
@@ -263,6 +275,8 @@ pub(super) struct Machine<'a> {
     pub(super) divergent_outside: u32,
     /// Those of them that are not a matter of the thread's index: threads may leave out what is in them.
     pub(super) undecided: u32,
+    /// Those of these on which lanes of one warp may differ.
+    pub(super) torn: u32,
     /// Registers that may hold a value of an earlier iteration, with the statement under which they do.
     pub(super) stale: Stale,
     /// What branches have decided on the way, but for those by the thread's index.
@@ -391,12 +405,14 @@ impl<'a> Machine<'a> {
             offsets: QuickMap::default(),
             known_units: QuickMap::default(),
             high_products: QuickMap::default(),
+            data: 0,
             opaque: QuickMap::default(),
             line: None,
             left: false,
             divergent: 0,
             divergent_outside: 0,
             undecided: 0,
+            torn: 0,
             stale: Scoped::default(),
             path: Vec::new(),
             stays: Vec::new(),
@@ -579,6 +595,8 @@ impl Machine<'_> {
         self.divergent += u32::from(!uniform);
         let by_index = (0..self.threads).all(|t| when.for_thread(t).is_some());
         self.undecided += u32::from(!uniform && !by_index);
+        let torn = !uniform && !by_index && !when.is_alike_in_warps(&self.symbols, self.threads);
+        self.torn += u32::from(torn);
         let marks = (
             self.registers.mark(),
             self.stale.mark(),
@@ -615,6 +633,7 @@ impl Machine<'_> {
         self.expressions.unmark();
         self.divergent -= u32::from(!uniform);
         self.undecided -= u32::from(!uniform && !by_index);
+        self.torn -= u32::from(torn);
         self.stays = any_stays;
         self.left = any_left;
         self.facts = facts;
@@ -806,7 +825,7 @@ impl Machine<'_> {
             let same = warp.iter().all(|&a| a == warp[0]);
             same && (warp.len() == 32 || !warp[0])
         };
-        self.undecided == 0 && !self.left && active.chunks(32).all(whole)
+        self.torn == 0 && !self.left && active.chunks(32).all(whole)
     }
 
     fn statement(&mut self, s: &Statement) -> Result<(), ProofError> {
@@ -846,15 +865,20 @@ impl Machine<'_> {
                 Ok(())
             }
             Inst::WarpBarrier => {
-                if self.divergent > 0 || self.left {
+                if self.left || (self.divergent > 0 && !self.whole_warps()) {
                     return Err(ProofError::Divergent {
                         what: "a barrier of the warp".to_owned(),
                     });
                 }
-                self.events.push(Event::WarpBarrier);
-                if self.threads <= 32 {
-                    self.block_meets();
+                if self.divergent == 0 {
+                    self.events.push(Event::WarpBarrier);
+                    if self.threads <= 32 {
+                        self.block_meets();
+                    }
+                } else if self.undecided == 0 {
+                    self.events.push(Event::WarpsMeet(self.facts.active));
                 }
+                // Which warps meet is not known elsewhere: what they do is not ordered by it.
                 Ok(())
             }
             Inst::CommitGroup | Inst::WaitGroup { .. } | Inst::WaitAll if self.divergent > 0 => {

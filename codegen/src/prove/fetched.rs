@@ -91,6 +91,7 @@ impl Machine<'_> {
             maybe: false,
             tagged: s.tag.is_some(),
             exact: true,
+            source: None,
         }));
         debug_assert!(UNIT >= bytes);
         let region = Region {

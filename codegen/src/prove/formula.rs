@@ -118,6 +118,26 @@ impl Formula {
         }
     }
 
+    /// Whether the lanes of each warp agree.
+    pub(super) fn is_alike_in_warps(&self, symbols: &Symbols, threads: usize) -> bool {
+        let alike = |n: Num| {
+            let values = n.values();
+            n.one().is_some() || (0..threads).all(|t| values.at(t) == values.at(t / 32 * 32))
+        };
+        match self {
+            Formula::Ge(x) => {
+                let terms = x.terms.list();
+                let mut terms = terms.iter();
+                alike(x.k)
+                    && terms.all(|(m, c)| alike(*c) && m.symbols().all(|s| !symbols.info(s).each))
+            }
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                a.is_alike_in_warps(symbols, threads) && b.is_alike_in_warps(symbols, threads)
+            }
+            other => other.is_uniform(symbols),
+        }
+    }
+
     /// Whether it holds for a thread, where that is a matter of numbers; none where symbols are in it.
     pub(super) fn for_thread(&self, thread: usize) -> Option<bool> {
         match self {

@@ -98,6 +98,7 @@ impl Machine<'_> {
         let trips = self
             .symbols
             .free(0, i128::from(l.most.max(0) / l.step) + 1, apart);
+        let made = self.symbols.made();
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
         self.turns.push(turn);
@@ -206,15 +207,19 @@ impl Machine<'_> {
         if apart {
             // A thread does this any number of times, and nothing orders it with what others do: once, if at all, is as good. No address changes with the turn.
             for turn in &turns {
-                self.accesses_apart(&turn.events)?;
+                self.accesses_apart(l, &turn.events)?;
             }
         } else {
-            self.events.push(Event::Loop(Rc::new(Turns {
+            let own = made..self.symbols.made();
+            let turns = Turns {
                 turn,
                 trips,
                 count,
+                own,
                 period: turns,
-            })));
+            };
+            let events = self.by_turns(l, turns)?;
+            self.events.extend(events);
         }
         let all = Lin::symbol(trips);
         if let (LoopEnd::Below { limit, .. }, 1) = (l.end, period)
@@ -332,22 +337,30 @@ impl Machine<'_> {
     }
 
     /// What threads do to shared memory in a loop that they go through apart.
-    fn accesses_apart(&mut self, events: &[Event]) -> Result<(), ProofError> {
+    fn accesses_apart(&mut self, l: &Loop, events: &[Event]) -> Result<(), ProofError> {
         for event in events {
             match event {
                 Event::Access(a) if matches!(a.kind, Kind::Read | Kind::Write | Kind::Atomic) => {
                     self.events.push(Event::Access(Rc::clone(a)));
                 }
                 Event::If(_, then, otherwise) => {
-                    self.accesses_apart(then)?;
-                    self.accesses_apart(otherwise)?;
+                    self.accesses_apart(l, then)?;
+                    self.accesses_apart(l, otherwise)?;
                 }
                 Event::Loop(inner) => {
                     for turn in &inner.period {
-                        self.accesses_apart(&turn.events)?;
+                        self.accesses_apart(l, &turn.events)?;
                     }
                 }
                 Event::Leave(_) | Event::Assume(_) => {}
+                Event::Counted(a) => {
+                    return Err(ProofError::Undecided {
+                        what: format!(
+                            "{}: an address in shared memory that depends on the counter of the loop `{}`, which threads go through different numbers of times",
+                            a.name, l.name
+                        ),
+                    });
+                }
                 _ => {
                     return Err(ProofError::Divergent {
                         what: "an asynchronous copy or a wait in a loop that threads go through different numbers of times".to_owned(),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use layout_core::banks::{Access as Op, Matrices};
 
 use super::ProofError;
+use super::counted::Source;
 use super::execute::{Arrives, Dealt, Event, Machine, Val};
 use super::formula::Formula;
 use super::numbers::{Mask, Num};
@@ -49,6 +50,8 @@ pub(super) struct Access {
     pub(super) tagged: bool,
     /// Its bytes are those that are touched, once: no index from data, and no atomic operation.
     pub(super) exact: bool,
+    /// What it is made from, where that changes from turn to turn.
+    pub(super) source: Option<Rc<Source>>,
 }
 
 impl Access {
@@ -60,6 +63,7 @@ impl Access {
             && self.buffer.is_equal(other.buffer, self.active)
             && self.version == other.version
             && self.maybe == other.maybe
+            && self.source == other.source
     }
 
     /// Threads take part, with an element of a buffer at the given byte each.
@@ -145,8 +149,9 @@ impl Machine<'_> {
         };
         match &s.inst {
             Inst::Load { at, ty, to, .. } => {
+                let address = self.integer(at.base()).plus(at.immediate());
                 self.access(&simple(at, ty, to.len(), Kind::Read))?;
-                self.loaded(s, at, to);
+                self.elements_loaded(s, at, to, &address);
             }
             Inst::Store {
                 at,
@@ -230,7 +235,7 @@ impl Machine<'_> {
     }
 
     /// What registers hold after a load. An integer of an input is the element that it is: nothing writes inputs, so that all who read one place have one number.
-    fn loaded(&mut self, s: &Statement, at: &Address, to: &[Reg]) {
+    fn elements_loaded(&mut self, s: &Statement, at: &Address, to: &[Reg], address: &Lin) {
         let place = match self.entry.places.get(at.place() as usize) {
             Some(Place::Element {
                 buffer,
@@ -246,7 +251,8 @@ impl Machine<'_> {
         };
         let Some((buffer, coordinates)) = place else {
             for &r in to {
-                self.registers.insert(r, Val::Data(None));
+                let value = self.loaded(at.space(), address, s.guard.is_some());
+                self.registers.insert(r, value);
             }
             return;
         };
@@ -335,8 +341,28 @@ impl Machine<'_> {
                     }),
                 tagged: t.statement.tag.is_some(),
                 exact: t.kind != Kind::Atomic,
+                source: None,
             };
-            self.shared(t, t.at.place(), &address, &facts, &mut found)?;
+            let parts = self.parts(&found.name, t.at.place(), &address, &facts)?;
+            if let [part] = &parts[..]
+                && matches!(t.kind, Kind::Read | Kind::Atomic)
+                && self.is_of_data(part)
+            {
+                self.anywhere(part, &facts, &mut found)?;
+                let found = Rc::new(found);
+                self.accesses.push(Rc::clone(&found));
+                self.events.push(Event::Access(found));
+                return Ok(());
+            }
+            found.source = self.source_of(&parts, &facts, &guard);
+            if found.source.is_some() && !parts.iter().all(|part| self.is_of_numbers(part)) {
+                // Said turn by turn where the loop ends.
+                self.events.push(Event::Counted(Rc::new(found)));
+                return Ok(());
+            }
+            for part in &parts {
+                self.placed(part, &mut found)?;
+            }
             let found = Rc::new(found);
             self.accesses.push(Rc::clone(&found));
             self.events.push(Event::Access(found));

@@ -244,6 +244,7 @@ impl Walk<'_> {
         // In a loop inside of another, what was known of its last time is not of this one.
         let symbols = self.symbols;
         start.decisions.forget(l.trips, symbols);
+        start.decisions.renew(&l.own, symbols);
         start.decisions.begin(l.turn, &values, symbols);
         let renewal = Renewal::of(l, &self.histories, &self.versions);
         start.memory = self.with_versions(start.memory, |all, buffer, v| {
@@ -297,7 +298,8 @@ impl Walk<'_> {
                                 };
                                 left.push((behind((l, symbols), state), Way::End));
                             }
-                            for decisions in s.decisions.with(&turn.again) {
+                            for mut decisions in s.decisions.with(&turn.again) {
+                                decisions.renew(&l.own, symbols);
                                 now.push(State {
                                     decisions,
                                     ..s.clone()

@@ -1,8 +1,9 @@
 //! Accesses of shared memory: the address of each thread against the layout of its buffer.
 
 use super::ProofError;
+use super::counted::Part;
 use super::execute::Machine;
-use super::memory::{Access, Kind, Touch};
+use super::memory::Access;
 use super::numbers::{Each, Mask, Num};
 use super::offsets::Offsets;
 use super::solve::Facts;
@@ -96,13 +97,13 @@ impl Placed<'_> {
 
 impl Machine<'_> {
     /// An access by an index from data: the address is the layout's, inside the buffer, and for the order of accesses it may be any element of that.
-    fn anywhere(
+    pub(super) fn anywhere(
         &mut self,
-        bytes: u32,
-        (buffer, coordinates, relative): (usize, &[Lin], Lin),
+        part: &Part,
         facts: &Facts,
         found: &mut Access,
     ) -> Result<(), ProofError> {
+        let (buffer, coordinates, bytes) = (part.buffer, &part.coordinates, found.bytes);
         let undecided = |what: &str| ProofError::Undecided {
             what: format!("{}: {what}", found.name),
         };
@@ -112,7 +113,8 @@ impl Machine<'_> {
         };
         let (offset, extents) = (offset + layout.offset(), info.extents.clone());
         let strides = packed_strides(layout, info.bytes);
-        let Some(strides) = strides.filter(|_| i64::from(bytes) == info.bytes) else {
+        let single = i64::from(bytes) == info.bytes && coordinates.len() == extents.len();
+        let Some(strides) = strides.filter(|s| single && s.len() == extents.len()) else {
             return Err(undecided(
                 "an index from data into shared memory is for single elements of a packed tile without a swizzle",
             ));
@@ -137,7 +139,7 @@ impl Machine<'_> {
             wanted = wanted.add(&c.scale(*stride));
             size *= n;
         }
-        if !self.symbols.is_zero(&relative.sub(&wanted), facts) {
+        if !self.symbols.is_zero(&part.relative.sub(&wanted), facts) {
             return Err(ProofError::Address {
                 access: found.name.clone(),
                 thread: facts.active.first().unwrap_or(0),
@@ -149,31 +151,82 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub(super) fn shared(
+    /// The elements that an access is of, with the threads of each: two where threads choose.
+    pub(super) fn parts(
         &mut self,
-        t: &Touch<'_>,
+        name: &str,
         place: u32,
         address: &Lin,
         facts: &Facts,
-        found: &mut Access,
-    ) -> Result<(), ProofError> {
-        let (buffer, coordinates) = match self.place(place)? {
+    ) -> Result<Vec<Part>, ProofError> {
+        match self.place(place)? {
             Place::Either {
                 when,
                 then,
                 otherwise,
             } => {
                 let [a, b] = self.sides(when, facts)?;
-                self.shared(t, then, address, &a, found)?;
-                return self.shared(t, otherwise, address, &b, found);
+                let mut parts = self.parts(name, then, address, &a)?;
+                parts.extend(self.parts(name, otherwise, address, &b)?);
+                Ok(parts)
             }
             Place::Element {
                 buffer,
                 coordinates,
-            } => (buffer, coordinates),
-        };
+            } => {
+                let arrangement = &self.entry.buffers[buffer].arrangement;
+                if !matches!(arrangement, Arrangement::Shared { .. }) {
+                    return Err(ProofError::Undecided {
+                        what: format!("{name}: a place in global memory by a shared address"),
+                    });
+                }
+                let coordinates = coordinates.into_iter().map(|e| self.evaluate(e));
+                let coordinates: Vec<Lin> = coordinates.collect();
+                let relative = address.sub(&self.shared_base());
+                Ok(vec![Part {
+                    buffer,
+                    relative,
+                    coordinates,
+                    active: facts.active,
+                }])
+            }
+        }
+    }
+
+    /// Whether its address comes from data.
+    pub(super) fn is_of_data(&self, part: &Part) -> bool {
+        let mut values = part.coordinates.iter().chain([&part.relative]);
+        values.any(|x| self.symbols.is_of_data(x))
+    }
+
+    /// The modes of a buffer that its layout has, and the strides of the others.
+    fn modes(&self, part: &Part) -> (usize, &[i64]) {
+        match &self.entry.buffers[part.buffer].arrangement {
+            Arrangement::Shared { outer, .. } => (part.coordinates.len() - outer.len(), outer),
+            Arrangement::Global { .. } => (part.coordinates.len(), &[]),
+        }
+    }
+
+    /// Whether its address is a matter of numbers.
+    pub(super) fn is_of_numbers(&self, part: &Part) -> bool {
+        let (inner, outer) = self.modes(part);
+        let mut coordinates = part.coordinates.iter().enumerate();
+        part.relative.as_number().is_some()
+            && coordinates.all(|(mode, c)| {
+                (mode >= inner && outer[mode - inner] == 0) || c.as_number().is_some()
+            })
+    }
+
+    /// Holds the address of an element against the layout of its buffer, for all its threads.
+    pub(super) fn placed(&mut self, part: &Part, found: &mut Access) -> Result<(), ProofError> {
+        let Part {
+            buffer,
+            relative,
+            coordinates,
+            active,
+        } = part;
+        let (buffer, active) = (*buffer, *active);
         let name = found.name.clone();
-        let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
         let info = &self.entry.buffers[buffer];
         let Arrangement::Shared {
             layout,
@@ -186,16 +239,8 @@ impl Machine<'_> {
             });
         };
         let elem = info.bytes;
-        let width = (i64::from(t.bytes) / elem).max(1);
+        let width = (i64::from(found.bytes) / elem).max(1);
         let inner = coordinates.len() - outer.len();
-        let base = self.shared_base();
-        let relative = address.sub(&base);
-        let known = relative.as_number().is_some()
-            && coordinates[..inner].iter().all(|c| c.as_number().is_some());
-        if !known && outer.is_empty() && matches!(t.kind, Kind::Read | Kind::Atomic) {
-            let at = (buffer, &coordinates[..], relative);
-            return self.anywhere(t.bytes, at, facts, found);
-        }
         let Some(relative) = relative.as_number() else {
             return Err(ProofError::Undecided {
                 what: format!(
@@ -244,18 +289,18 @@ impl Machine<'_> {
             })
             .collect();
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
-        found.take(relative, facts.active, buffer as u16);
+        found.take(relative, active, buffer as u16);
         self.addresses += 1;
         let known = self.offsets.remove(&buffer);
         let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inner]));
         let access = Placed {
-            active: facts.active,
+            active,
             relative,
             numbers: &numbers,
             extents: &extents,
             outer,
             offset: *offset,
-            bytes: t.bytes.into(),
+            bytes: found.bytes.into(),
             width,
             elem,
             limit,
@@ -266,7 +311,7 @@ impl Machine<'_> {
         }
         // Thread by thread, to say which one.
         let mut at = vec![0i64; inner];
-        let active = facts.active.list();
+        let active = active.list();
         let relative = relative.values();
         let numbers: Vec<Each> = numbers.iter().map(|k| k.values()).collect();
         for thread in 0..self.threads {
@@ -297,13 +342,13 @@ impl Machine<'_> {
                     thread,
                 });
             }
-            if real % i64::from(t.bytes) != 0 {
+            if real % i64::from(found.bytes) != 0 {
                 return Err(ProofError::Alignment {
                     access: name,
-                    bytes: t.bytes,
+                    bytes: found.bytes,
                 });
             }
-            if real < 0 || real + i64::from(t.bytes) > limit {
+            if real < 0 || real + i64::from(found.bytes) > limit {
                 return Err(ProofError::Bounds {
                     access: name,
                     thread,

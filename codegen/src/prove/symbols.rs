@@ -1,5 +1,6 @@
 //! Symbols: what values are linear in, each with its range, and with its definition if it has one.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use super::formula::Formula;
@@ -7,7 +8,7 @@ use super::meaning;
 use super::numbers::{Mask, Num, Terms};
 use super::value::{Lin, Mono, Sym};
 use crate::index::code::Ty;
-use crate::quick::QuickMap;
+use crate::quick::{QuickMap, QuickSet};
 
 /// How a symbol is defined.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -120,6 +121,8 @@ pub(super) struct Symbols {
     /// Symbols whose low bits are 0, in units of that.
     units: QuickMap<(Sym, u32), Sym>,
     free: u32,
+    /// Statements about data that no launch changes.
+    lasting: QuickSet<u32>,
     /// Cases that the solver has looked into.
     pub(super) cases: usize,
     /// Values that were found to be at least 0, by their terms, patterns and threads: the number, and the facts that it follows from.
@@ -213,6 +216,49 @@ impl Symbols {
     pub(super) fn opaque(&mut self) -> u32 {
         self.free += 1;
         self.free
+    }
+
+    /// How many free symbols and opaque statements there are: the number of the last.
+    pub(super) fn made(&self) -> u32 {
+        self.free
+    }
+
+    /// Whether a symbol is one of these numbers, or is made of one.
+    pub(super) fn is_made_of(&self, s: Sym, own: &Range<u32>) -> bool {
+        let is = |number: u32| own.start < number && number <= own.end;
+        let apart = |x: &Lin| !x.symbols().any(|t| self.is_made_of(t, own));
+        match &self.info(s).definition {
+            Definition::Free(number) => is(*number),
+            definition => !definition.all(apart, |p| !self.is_statement_of(p, own)),
+        }
+    }
+
+    /// Whether a statement is made of one of these numbers.
+    pub(super) fn is_statement_of(&self, f: &Formula, own: &Range<u32>) -> bool {
+        match f {
+            Formula::True | Formula::False => false,
+            Formula::Ge(x) => x.symbols().any(|s| self.is_made_of(s, own)),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                self.is_statement_of(a, own) || self.is_statement_of(b, own)
+            }
+            Formula::Opaque(id, _) | Formula::Not(id, _) => {
+                own.start < *id && *id <= own.end && !self.lasts(*id)
+            }
+        }
+    }
+
+    /// The number of a new statement about data that all threads of a block have alike; `lasts` if that is what no launch changes.
+    pub(super) fn opaque_of_data(&mut self, lasts: bool) -> u32 {
+        let id = self.opaque();
+        if lasts {
+            self.lasting.insert(id);
+        }
+        id
+    }
+
+    /// Whether a statement is of data that no launch changes.
+    pub(super) fn lasts(&self, id: u32) -> bool {
+        self.lasting.contains(&id)
     }
 
     fn add(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Sym {
@@ -493,6 +539,16 @@ impl Symbols {
         }
         if let Some(k) = x.as_number() {
             return Lin::number(k.map(|k| k.div_euclid(d)));
+        }
+        // Whole multiples of the divisor are whole in the quotient.
+        let whole = |c: &Num| c.one().filter(|c| c % d == 0).map(|c| Num::same(c / d));
+        let terms = x.terms.list();
+        if terms.iter().any(|(_, c)| whole(c).is_some()) {
+            let quotients = terms.iter().filter_map(|(m, c)| Some((*m, whole(c)?)));
+            let quotients = Lin::of(quotients, Num::ZERO);
+            let rest = terms.iter().filter(|(_, c)| whole(c).is_none());
+            let rest = Lin::of(rest.copied(), x.k);
+            return self.div(&rest, d).add(&quotients);
         }
         // One form for what is divided in turns: `(x >> 1) / 3` and `x / 6`, and one for `2·x / 6` and `x / 3`.
         let before = x.single().map(|sym| self.info(sym).definition.clone());
@@ -778,6 +834,26 @@ impl Symbols {
         let apart = |x: &Lin| !x.symbols().any(|t| self.depends(t, sym));
         let definition = &self.info(s).definition;
         !definition.all(apart, |p| !self.formula_depends(p, sym))
+    }
+
+    /// Whether a value is made of elements of inputs, or of what is not known at all.
+    pub(super) fn is_of_data(&self, x: &Lin) -> bool {
+        x.symbols().any(|s| match &self.info(s).definition {
+            Definition::Element(..) => true,
+            Definition::Free(_) => self.info(s).each,
+            made => !made.all(|x| !self.is_of_data(x), |p| !self.decided_by_data(p)),
+        })
+    }
+
+    fn decided_by_data(&self, f: &Formula) -> bool {
+        match f {
+            Formula::True | Formula::False => false,
+            Formula::Ge(x) => self.is_of_data(x),
+            Formula::And(a, b) | Formula::Or(a, b) => {
+                self.decided_by_data(a) || self.decided_by_data(b)
+            }
+            Formula::Opaque(..) | Formula::Not(..) => true,
+        }
     }
 
     /// How a value changes with a symbol.

@@ -667,7 +667,7 @@ impl View {
         }
     }
 
-    /// The view from a coordinate on.
+    /// The view from a coordinate on. In global memory it may be negative, or beyond the end: what is outside is not touched.
     ///
     /// ```
     /// use layout_codegen::ir::{Element, Kernel};

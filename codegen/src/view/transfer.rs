@@ -286,6 +286,9 @@ impl Kernel {
         let bytes = self.buffer(share.view.buffer).bytes;
         let last = by.len() - 1;
         let mut row = None;
+        for (mode, &by) in by.iter().enumerate() {
+            row = self.not_below(share, by, mode, row);
+        }
         for (mode, &by) in by[..last].iter().enumerate() {
             if let Some((left, constant)) = self.left(share, by, mode) {
                 row = Some(self.compare_here(Cmp::Gt, left, -constant, row));
@@ -491,9 +494,34 @@ impl Kernel {
         Ok((at, inside))
     }
 
+    /// The predicate that a coordinate is not below 0, and what else holds: as it was where no thread is known to have one below.
+    fn not_below(
+        &mut self,
+        share: &Partition,
+        by: Expr,
+        mode: usize,
+        and: Option<Reg>,
+    ) -> Option<Reg> {
+        let view = &share.view;
+        let in_buffer = view.front + mode;
+        let bounded = matches!(
+            self.buffer(view.buffer).extents[in_buffer],
+            Extent::Value(_)
+        );
+        let at = self.pool.add(view.origin[in_buffer], by);
+        if !bounded || self.pool.facts(at).lo >= 0 {
+            return and;
+        }
+        let (_, constant) = self.pool.terms(at);
+        let less = self.pool.constant(-constant);
+        let at = self.pool.add(at, less);
+        Some(self.compare_here(Cmp::Ge, at, -constant, and))
+    }
+
     fn inside(&mut self, share: &Partition, by: &[Expr], owner: Option<Reg>) -> Option<Reg> {
         let mut inside = owner;
         for (mode, &by) in by.iter().enumerate() {
+            inside = self.not_below(share, by, mode, inside);
             let end = share.view.ends.get(share.view.front + mode);
             let end = end.copied().flatten();
             let of_part = end.and_then(|end| self.left_to(share, by, mode, end));

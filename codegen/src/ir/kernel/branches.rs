@@ -166,7 +166,8 @@ impl Kernel {
         (done, same)
     }
 
-    /// Leaves the innermost loop where `when` holds. Threads that leave alone are behind it at no barrier in it any more, which the prover checks.
+    /// Leaves the innermost loop where `when` holds. Threads that leave alone are behind it at no barrier in it any more, which the prover checks: a value
+    /// that [`Kernel::reduce`] gives to the whole block is the same for all of them.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;

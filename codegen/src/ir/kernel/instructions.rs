@@ -381,7 +381,7 @@ impl Kernel {
         self.push(Inst::Barrier);
     }
 
-    /// All lanes of the warp arrive before any goes on.
+    /// All lanes of the warp arrive before any goes on. It may stand in a branch that whole warps take.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;

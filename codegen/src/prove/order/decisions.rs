@@ -1,12 +1,15 @@
 //! What a path has decided: the values of data that it branched on, and between which numbers values lie.
 //!
-//! A decision lives as long as the values that it is of. Data on which all threads agree are arguments, which a launch does not change. A range is of symbols, and
-//! the count of a loop's iterations is one: with the next iteration a decision dies that is of the count, or of a value that is defined by it.
+//! A decision lives as long as the values that it is of. Data on which all threads agree are arguments, which a launch does not change, or what an iteration of a loop
+//! has computed: with the next iteration a decision dies that is of such data. A range is of symbols, and the count of a loop's iterations is one: with the next
+//! iteration a decision dies that is of the count, or of a value that is defined by it.
 //!
 //! ```text
 //! i < 100        i ranges over 0 … 99; in the next iteration over 1 … 100
 //! (i & 1) < 1    says nothing of the next iteration
 //! ```
+
+use std::ops::Range;
 
 use crate::prove::formula::Formula;
 use crate::prove::numbers::Num;
@@ -288,6 +291,15 @@ impl Decisions {
                 }
             }
         }
+    }
+
+    /// What is said of values and data that were made in an iteration is not said of the next one's.
+    pub(super) fn renew(&mut self, own: &Range<u32>, symbols: &Symbols) {
+        self.data
+            .retain(|(id, _)| !symbols.is_statement_of(&Formula::Opaque(*id, false), own));
+        self.ranges
+            .retain(|(form, ..)| !form.symbols().any(|s| symbols.is_made_of(s, own)));
+        self.either.retain(|f| !symbols.is_statement_of(f, own));
     }
 
     /// What is said of a symbol, and of all that is defined by it, is forgotten.

@@ -77,7 +77,8 @@ impl Histories {
     pub(super) fn of(events: &[Event], threads: usize, versions: &mut Versions) -> Self {
         let mut all = Self::default();
         all.segments_of(events);
-        all.classify(versions, threads);
+        let names = Names::new(threads, some_warps_meet(events));
+        all.classify(versions, names);
         all
     }
 
@@ -126,14 +127,13 @@ impl Histories {
     }
 
     /// The classes of units by their histories.
-    fn classify(&mut self, versions: &mut Versions, threads: usize) {
+    fn classify(&mut self, versions: &mut Versions, mut names: Names) {
         self.of_access = self.effects_of(versions);
         self.reads = self.reads_of();
         let mut shapes = Shapes::default();
         let imprints = self.imprints(&mut shapes);
         let mut classes: QuickSet<Vec<u64>> = QuickSet::default();
         let mut local: QuickMap<Covered, Rc<Vec<Local>>> = QuickMap::default();
-        let mut names = Names::new(threads);
         for stretch in stretches(&imprints) {
             let covering = stretch.covering.iter().map(|&i| &imprints[i]);
             let covering: Vec<&Imprint> = covering.collect();
@@ -351,15 +351,28 @@ pub(super) struct Names {
     warps: Vec<(u32, u32)>,
     history: u32,
     next: u32,
+    /// They keep their own numbers: it matters which warps they are.
+    own: bool,
+}
+
+/// Whether some warps meet without the others.
+fn some_warps_meet(events: &[Event]) -> bool {
+    events.iter().any(|event| match event {
+        Event::WarpsMeet(_) => true,
+        Event::If(_, a, b) => some_warps_meet(a) || some_warps_meet(b),
+        Event::Loop(l) => l.period.iter().any(|turn| some_warps_meet(&turn.events)),
+        _ => false,
+    })
 }
 
 impl Names {
-    fn new(threads: usize) -> Self {
+    fn new(threads: usize, own: bool) -> Self {
         Self {
             threads: vec![(0, 0); threads],
             warps: vec![(0, 0); threads.div_ceil(32)],
             history: 0,
             next: 0,
+            own,
         }
     }
 
@@ -369,6 +382,14 @@ impl Names {
     }
 
     pub(super) fn of(&mut self, threads: Threads) -> u64 {
+        if self.own {
+            let warp = |w: u16| (u64::from(w) + 1) << 32;
+            return match threads {
+                Threads::One(t) => warp(t / 32) | (u64::from(t) + 1),
+                Threads::Warp(w) => warp(w),
+                Threads::Many => 0,
+            };
+        }
         let (history, next) = (self.history, &mut self.next);
         let mut name = |slot: &mut (u32, u32)| {
             if slot.0 != history {

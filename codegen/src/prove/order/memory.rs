@@ -327,6 +327,20 @@ impl Unit {
         None
     }
 
+    /// The lanes of these warps meet.
+    fn warps_meet(&mut self, is: impl Fn(u16) -> bool) {
+        // Readers of the writer's own warp are done; which warp that is stays known.
+        if self.seen == Seen::Own && is(self.writer / 32) {
+            self.seen = Seen::Warp;
+        }
+        if let Readers::Some(threads) = self.readers
+            && let Some(warp) = threads.warp()
+            && is(warp)
+        {
+            self.readers = Readers::Done(warp);
+        }
+    }
+
     /// A barrier, a commit or a wait of all threads.
     pub(super) fn synchronise(&mut self, event: &Event) {
         match event {
@@ -336,16 +350,10 @@ impl Unit {
                     (self.seen, self.writer) = (Seen::All, NOBODY);
                 }
             }
-            Event::WarpBarrier => {
-                // Readers of the writer's own warp are done; which warp that is stays known.
-                if self.seen == Seen::Own {
-                    self.seen = Seen::Warp;
-                }
-                if let Readers::Some(threads) = self.readers
-                    && let Some(warp) = threads.warp()
-                {
-                    self.readers = Readers::Done(warp);
-                }
+            Event::WarpBarrier => self.warps_meet(|_| true),
+            Event::WarpsMeet(threads) => {
+                let active = threads.list();
+                self.warps_meet(|warp| active[32 * usize::from(warp)]);
             }
             Event::Commit => {
                 self.seen = match self.seen {

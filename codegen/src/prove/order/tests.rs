@@ -70,6 +70,7 @@ fn access(kind: Kind, bytes: u32, at: impl Fn(usize) -> i64) -> Access {
         maybe: false,
         tagged: false,
         exact: true,
+        source: None,
     }
 }
 
@@ -111,7 +112,12 @@ fn events(random: &mut Random) -> Vec<Event> {
         }
         match random.below(5) {
             0..=2 => all.push(Event::Barrier),
-            3 => all.push(Event::WarpBarrier),
+            3 if random.below(2) == 0 => all.push(Event::WarpBarrier),
+            3 => {
+                let warps = random.below(8);
+                let is = |t: usize| warps >> (t / 32) & 1 == 1;
+                all.push(Event::WarpsMeet(Mask::of((0..THREADS).map(is).collect())));
+            }
             _ => {}
         }
     }

@@ -211,6 +211,7 @@ mod tests {
             turn,
             trips,
             count: None,
+            own: 0..0,
             period,
         };
         let mut versions = Versions::default();

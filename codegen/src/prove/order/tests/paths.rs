@@ -129,6 +129,7 @@ impl Kernels {
             turn,
             trips,
             count: None,
+            own: 0..0,
             period: vec![Turn {
                 begins: left(0),
                 events,
