@@ -115,30 +115,24 @@ fn what_all_threads_load_is_alike() -> Result {
         let (tile, flag) = (tile?, flag?);
         let (thread, half, a): (_, _, F32) = (k.thread(), k.constant(64), k.argument("a"));
         let [one, across] = [layout("(128,1):(1,0)"), layout("((64,2),1):((2,1),0)")];
-        let first = layout(if load == Load::Each {
-            "(128,1):(1,0)"
-        } else {
-            "(128,1):(0,0)"
-        });
+        let zero = k.constant(0);
+        let first = if load == Load::Each { thread } else { zero };
         let [x, y, put, flags] = [&x, &y, &tile, &flag].map(|v| v.partition(&mut k, &one, thread));
         let (x, y, put, flags) = (x?, y?, put?, flags?);
-        let (take, flag) = (
-            tile.partition(&mut k, &across, thread)?,
-            flag.partition(&mut k, &first, thread)?,
-        );
+        let take = tile.partition(&mut k, &across, thread)?;
         k.copy(&x, &flags)?;
         k.barrier();
         let lower = Predicate::of(&mut k, thread, Cmp::Lt, half);
         let v = if load == Load::Guarded {
             let v = k.variable(a);
             k.when(lower, |k| {
-                let value = k.load_fragment(&flag)?.thread_values::<f32>(k)?[0];
+                let value = flag.load::<f32>(k, &[first])?;
                 v.set(k, value);
                 Done::Ok(())
             })?;
             v.get(&mut k)
         } else {
-            k.load_fragment(&flag)?.thread_values::<f32>(&mut k)?[0]
+            flag.load::<f32>(&mut k, &[first])?
         };
         k.copy(&x, &put)?;
         let p = v.mul(&mut k, v).add(&mut k, 1.0).lt(&mut k, 5.0);

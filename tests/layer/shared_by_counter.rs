@@ -13,7 +13,6 @@ use tilewright::host::{Arg, On, run};
 const OWN: &str = "(128,1):(1,0)";
 const ACROSS: &str = "((64,2),1):((2,1),0)";
 /// One element, the same for all threads.
-const SAME: &str = "(32,1):(0,0)";
 
 /// A thread's part of a tile.
 pub(super) fn part(
@@ -168,25 +167,22 @@ fn lu_by_rows(below: Cmp, ahead: i64, barriers: usize) -> Result<Kernel> {
     let y = y.slice(&mut k, &[tile])?;
     let y = part(&mut k, &y, &[32, 32], &[zero, zero], "(32,32):(1,32)")?;
     let own = part(&mut k, &s, &[32, 32], &[zero, zero], "(32,32):(1,32)")?;
-    let at = |k: &mut Kernel, i, j| part(k, &s, &[1, 1], &[i, j], SAME);
     k.copy(&y, &own)?;
     k.for_loop("i", 0, 1, side, |k, i| {
         (0..barriers).for_each(|_| k.barrier());
         let row = k.linear(&[(1, i)], ahead);
         let below = Predicate::of(k, thread, below, i);
-        let pivot = at(k, row, i)?;
-        let pivot = k.load_fragment(&pivot)?;
+        let pivot = s.load(k, &[row, i])?;
         k.when(below, |k| {
-            let factor = at(k, thread, i)?;
-            let f = k.load_fragment(&factor)?.zip(k, &pivot, divided)?;
-            k.store_fragment(&factor, &f)?;
+            let f = s.load(k, &[thread, i])?;
+            let f = divided(k, f, pivot);
+            s.store(k, &[thread, i], f)?;
             k.for_loop("j", 0, 1, side, |k, j| {
                 let right = Predicate::of(k, j, Cmp::Gt, i);
                 k.when(right, |k| {
-                    let (a, b) = (at(k, thread, j)?, at(k, i, j)?);
-                    let b = k.load_fragment(&b)?;
-                    let a_new = k.load_fragment(&a)?.zip3(k, [&f, &b], less_product)?;
-                    k.store_fragment(&a, &a_new)
+                    let (a, b) = (s.load(k, &[thread, j])?, s.load(k, &[i, j])?);
+                    let a = less_product(k, a, f, b);
+                    s.store(k, &[thread, j], a)
                 })
             })
         })
@@ -204,47 +200,37 @@ fn lu_by_elements(first: bool, second: bool) -> Result<Kernel> {
         k.output("y", Element::F32, &[side, side]),
     );
     let s = k.shared("s", Element::F32, &swizzled("(16,16):(16,1)"))?;
-    let (thread, one) = (k.thread(), layout("(256,1):(0,0)"));
+    let thread = k.thread();
     let (row, column) = (k.div(thread, 16), k.rem(thread, 16));
     k.blocks(Axis::X, 1)?;
-    let at =
-        |k: &mut Kernel, v: &View, i, j| v.tile(k, &[1, 1], &[i, j])?.partition(k, &one, thread);
-    let (x, own, y) = (
-        at(&mut k, &x, row, column)?,
-        at(&mut k, &s, row, column)?,
-        at(&mut k, &y, row, column)?,
-    );
-    k.copy(&x, &own)?;
+    let value = x.load::<f32>(&mut k, &[row, column])?;
+    s.store(&mut k, &[row, column], value)?;
     k.barrier();
     k.for_loop("i", 0, 1, side, |k, i| {
         let below = Predicate::of(k, row, Cmp::Gt, i);
         let here = Predicate::of(k, column, Cmp::Eq, i).and(k, below);
         k.when(here, |k| {
-            let pivot = at(k, &s, i, i)?;
-            let (a, pivot) = (k.load_fragment(&own)?, k.load_fragment(&pivot)?);
-            let a = a.zip(k, &pivot, divided)?;
-            k.store_fragment(&own, &a)
+            let (a, pivot) = (s.load(k, &[row, column])?, s.load(k, &[i, i])?);
+            let a = divided(k, a, pivot);
+            s.store(k, &[row, column], a)
         })?;
         if first {
             k.barrier();
         }
         let right = Predicate::of(k, column, Cmp::Gt, i).and(k, below);
         k.when(right, |k| {
-            let (f, b) = (at(k, &s, row, i)?, at(k, &s, i, column)?);
-            let (a, f, b) = (
-                k.load_fragment(&own)?,
-                k.load_fragment(&f)?,
-                k.load_fragment(&b)?,
-            );
-            let a = a.zip3(k, [&f, &b], less_product)?;
-            k.store_fragment(&own, &a)
+            let (a, f) = (s.load(k, &[row, column])?, s.load(k, &[row, i])?);
+            let b = s.load(k, &[i, column])?;
+            let a = less_product(k, a, f, b);
+            s.store(k, &[row, column], a)
         })?;
         if second {
             k.barrier();
         }
         Done::Ok(())
     })?;
-    k.copy(&own, &y)?;
+    let value = s.load::<f32>(&mut k, &[row, column])?;
+    y.store(&mut k, &[row, column], value)?;
     Ok(k)
 }
 
@@ -282,9 +268,7 @@ fn near(a: &[f32], b: &[f32]) {
 
 #[test]
 fn lu_of_a_tile() -> Result {
-    let start = std::time::Instant::now();
     let kernel = lu_by_elements(true, true)?.build(ARCH)?;
-    eprintln!("elements {:?}", start.elapsed());
     let x = matrix(16);
     let args = vec![("x", Arg::input(&x)), ("y", Arg::output::<f32>(256))];
     let outcome = run(&kernel, On::Emulator, args)?;
@@ -298,9 +282,7 @@ fn lu_of_a_tile() -> Result {
             "{error}"
         );
     }
-    let start = std::time::Instant::now();
     let kernel = lu_by_rows(Cmp::Gt, 0, 1)?.build(ARCH)?;
-    eprintln!("rows {:?}", start.elapsed());
     let x = matrix(32);
     let args = vec![
         ("n", Arg::from(2_u32)),

@@ -69,6 +69,7 @@ impl Machine<'_> {
         };
         self.divergent += u32::from(apart);
         self.undecided += u32::from(apart);
+        self.torn += u32::from(apart);
         let outside = std::mem::replace(&mut self.divergent_outside, self.divergent);
         // Who exits in an iteration is missing in the next one, from its top on.
         self.left |= exits_apart(&l.body, false);
@@ -178,6 +179,7 @@ impl Machine<'_> {
         self.divergent_outside = outside;
         self.divergent -= u32::from(apart);
         self.undecided -= u32::from(apart);
+        self.torn -= u32::from(apart);
         self.events = outer;
         // Behind the loop: after so many turns.
         self.forget();
