@@ -12,7 +12,6 @@ use tilewright::host::{Arg, On, run};
 /// An element a thread, and the same by halves of the threads.
 const OWN: &str = "(128,1):(1,0)";
 const ACROSS: &str = "((64,2),1):((2,1),0)";
-/// One element, the same for all threads.
 
 /// A thread's part of a tile.
 pub(super) fn part(
