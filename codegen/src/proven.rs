@@ -732,8 +732,8 @@ impl Proven {
                     Role::Input => Usage::Input,
                     Role::Partial if self.combined.contains(&number) => Usage::Combined,
                     Role::Partial => Usage::Partial,
-                    _ if self.read.contains(&number) => Usage::InOut,
-                    _ => Usage::Output,
+                    Role::Output if self.read.contains(&number) => Usage::InOut,
+                    Role::Output => Usage::Output,
                 };
                 let param = self.entry.params.iter().find(|p| p.name == b.name);
                 let alignment = param.map_or(1, |p| p.multiple).max(b.bytes as u64);

@@ -331,23 +331,23 @@ impl Machine<'_> {
         Ok(Some(all))
     }
 
-    /// An access with a value in place of the turn; nothing where no thread takes part.
+    /// An access with a value in place of the turn: no event where no thread takes part, and nothing where it does not have one.
     fn access_at(
         &mut self,
         a: &Rc<Access>,
         turn: Sym,
         by: &Lin,
-    ) -> Result<Option<Option<Event>>, ProofError> {
+    ) -> Result<Option<Vec<Event>>, ProofError> {
         let Some(source) = a.source.as_ref() else {
             let Some(version) = self.values_at(&a.version, turn, by) else {
                 return Ok(None);
             };
             if version == a.version {
-                return Ok(Some(Some(Event::Access(Rc::clone(a)))));
+                return Ok(Some(vec![Event::Access(Rc::clone(a))]));
             }
             let mut a = (**a).clone();
             a.version = version;
-            return Ok(Some(Some(Event::Access(Rc::new(a)))));
+            return Ok(Some(vec![Event::Access(Rc::new(a))]));
         };
         if !source.depends(turn, &self.symbols) && a.version.is_empty() {
             let event = if source.is_settled(self) {
@@ -355,7 +355,7 @@ impl Machine<'_> {
             } else {
                 Event::Counted(Rc::clone(a))
             };
-            return Ok(Some(Some(event)));
+            return Ok(Some(vec![event]));
         }
         let mut new = (**source).clone();
         for f in new.facts.iter_mut().chain(&mut new.conditions) {
@@ -376,7 +376,7 @@ impl Machine<'_> {
         }
         new.parts.retain(|part| !part.active.is_empty());
         if new.parts.is_empty() {
-            return Ok(Some(None));
+            return Ok(Some(Vec::new()));
         }
         let mut found = Access {
             at: Num::ZERO,
@@ -412,7 +412,7 @@ impl Machine<'_> {
         found.source = more.then(|| Rc::new(new));
         let found = Rc::new(found);
         if !settled {
-            return Ok(Some(Some(Event::Counted(found))));
+            return Ok(Some(vec![Event::Counted(found)]));
         }
         self.accesses.push(Rc::clone(&found));
         if self.accesses.len() > ACCESSES {
@@ -423,7 +423,7 @@ impl Machine<'_> {
                 ),
             });
         }
-        Ok(Some(Some(Event::Access(found))))
+        Ok(Some(vec![Event::Access(found)]))
     }
 }
 
@@ -492,8 +492,9 @@ fn moduli(x: &Lin, turn: Sym, symbols: &Symbols, period: &mut i64) {
         let most = 1 << 40;
         let multiple = (*period / gcd(*period, modulus)).saturating_mul(modulus);
         *period = multiple.min(most);
-        of.into_iter()
-            .for_each(|of| moduli(of, turn, symbols, period));
+        for of in of {
+            moduli(of, turn, symbols, period);
+        }
     }
 }
 

@@ -346,18 +346,13 @@ impl Kernel {
     /// Values that are touched at once: where rows are not known to be `whole` vectors, those of a buffer whose rows are of any length are
     /// touched one by one.
     pub(super) fn width(&self, share: &Partition, whole: bool) -> i64 {
-        if self.ends_in_a_row(share) {
+        if ends_in_a_row(share) {
             1
         } else if whole || self.row(share).is_none() {
             share.vector
         } else {
             1
         }
-    }
-
-    /// The view ends in the midst of rows, where a vector may be inside in part.
-    fn ends_in_a_row(&self, share: &Partition) -> bool {
-        matches!(share.view.ends.last(), Some(Some(_)))
     }
 
     /// The extent of the contiguous mode, if it is not a constant.
@@ -434,7 +429,7 @@ impl Kernel {
     ) -> Result<(), ViewError> {
         let mut aligned: Option<Reg> = None;
         for share in shares.iter().filter(|s| s.vector > 1) {
-            if self.ends_in_a_row(share) {
+            if ends_in_a_row(share) {
                 continue;
             }
             // Packed rows of a multiple of the vector begin and end at multiples of it.
@@ -610,4 +605,9 @@ impl Kernel {
             Class::B32 | Class::Pred => self.set(Type::B32, r, 0),
         }
     }
+}
+
+/// The view ends in the midst of rows, where a vector may be inside in part.
+fn ends_in_a_row(share: &Partition) -> bool {
+    matches!(share.view.ends.last(), Some(Some(_)))
 }

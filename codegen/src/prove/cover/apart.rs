@@ -242,9 +242,10 @@ fn threads_apart(
                         other != i && trace.symbols.contradicts(&facts)
                     });
                     if !apart {
-                        return Err(match owner == thread {
-                            true => format!("thread {thread} stores an element twice"),
-                            false => format!("threads {owner} and {thread} store the same element"),
+                        return Err(if owner == thread {
+                            format!("thread {thread} stores an element twice")
+                        } else {
+                            format!("threads {owner} and {thread} store the same element")
                         });
                     }
                 }
