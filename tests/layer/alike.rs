@@ -1,5 +1,10 @@
 //! Values that all threads, or whole warps, have alike: loops that end by them, barriers under them, and barriers of warps in branches of whole warps.
 
+#![expect(
+    clippy::float_cmp,
+    reason = "sums of small integers, and copies, are exact"
+)]
+
 use super::natural::{numbers, ran};
 use super::{ARCH, Done, Result, add, layout, refusal, swizzled, vectors};
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};

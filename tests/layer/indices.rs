@@ -1,5 +1,10 @@
 //! Indices from data: gather, page tables, rows of any length.
 
+#![expect(
+    clippy::float_cmp,
+    reason = "sums of small integers, and copies, are exact"
+)]
+
 use half::f16;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
@@ -170,9 +175,10 @@ fn rows_are_appended() -> Result {
         for (row, values) in cache.chunks(cols).enumerate() {
             let from = row as i64 - i64::from(at);
             let inside = (0..n as i64).contains(&from) && at >= 0;
-            let right = match inside {
-                true => new[from as usize * cols..][..cols].to_vec(),
-                false => vec![-1.0; cols],
+            let right = if inside {
+                new[from as usize * cols..][..cols].to_vec()
+            } else {
+                vec![-1.0; cols]
             };
             assert_eq!(values, right, "{at}, row {row}");
         }
@@ -673,7 +679,10 @@ fn what_threads_do_by_data() -> Result {
     };
     let code = refused(|k, [x, _], [_, _, i]| {
         let length = lengths(k, &x, i)?;
-        k.for_loop("e", 0, 1, length, |k, _| super::Done::Ok(k.barrier()))
+        k.for_loop("e", 0, 1, length, |k, _| {
+            k.barrier();
+            super::Done::Ok(())
+        })
     });
     assert_eq!(code?, "divergent");
     let code = refused(|k, [x, y], [_, _, i]| {
@@ -722,7 +731,10 @@ fn what_threads_do_by_data() -> Result {
         refused(|k, [x, y], [block, thread, i]| {
             let at = [block, thread][at];
             let length = lengths(k, &x, at)?;
-            k.for_loop("e", 0, 1, length, |k, _| super::Done::Ok(k.barrier()))?;
+            k.for_loop("e", 0, 1, length, |k, _| {
+                k.barrier();
+                super::Done::Ok(())
+            })?;
             let ten = k.constant(10);
             let p = Predicate::of(k, length, Cmp::Lt, ten);
             super::barrier_when(k, p);

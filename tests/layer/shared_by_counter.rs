@@ -1,6 +1,11 @@
 //! Kernels whose shared memory is addressed by a loop's counter, or whose threads take part by it: natural ones are proven, and right; their wrong neighbours are
 //! refused, and what is said of them names the access.
 
+#![expect(
+    clippy::float_cmp,
+    reason = "sums of small integers, and copies, are exact"
+)]
+
 use super::natural::{numbers, ran};
 use super::{ARCH, Done, Result, add, layout, refusal, swizzled};
 use tilewright::codegen::index::Expr;
