@@ -314,7 +314,7 @@ impl Maker {
             _ => return,
         };
         let mut last = self.loaded(&from);
-        for _ in 0..1 + self.r.below(4) {
+        for _ in 0..=self.r.below(4) {
             last = match self.r.below(8) {
                 0 => {
                     let mut around = self.around();
@@ -406,8 +406,8 @@ impl Maker {
             ..from.clone()
         };
         let mut names = vec![self.loaded(&from)];
-        for _ in 0..1 + self.r.below(3) {
-            let of = (0..1 + self.r.below(3)).map(|_| self.r.pick(&names));
+        for _ in 0..=self.r.below(3) {
+            let of = (0..=self.r.below(3)).map(|_| self.r.pick(&names));
             let of = of.collect();
             let new = self.made(|name| Stmt::Words(name, of));
             names.push(new);
@@ -543,7 +543,7 @@ impl Maker {
         let from = self.flat(x, 1, at.clone());
         let to = Self::like(&from, y, at);
         let mut last = self.loaded(&from);
-        for _ in 0..1 + self.r.below(3) {
+        for _ in 0..=self.r.below(3) {
             let (t, how) = (self.t(), expressions::combine(&mut self.r));
             let groups = expressions::groups(&mut self.r, t);
             let all = Float::Reduced(Box::new(Float::It), groups, how);

@@ -223,6 +223,10 @@ pub(crate) struct Share {
 
 /// A statement.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a program has few statements, and most name shares"
+)]
 pub(crate) enum Stmt {
     Load(usize, Share),
     Store(Share, usize),

@@ -20,7 +20,9 @@ pub(crate) fn program(p: &mut Program, v: &mut dyn Visitor) {
     p.axes.iter_mut().for_each(|axis| ix(&mut axis.extent, v));
     for tile in &mut p.shared {
         if let Tile::For(_, uses) = &mut tile.tile {
-            uses.iter_mut().for_each(|(_, s)| share(s, v));
+            for (_, s) in uses {
+                share(s, v);
+            }
         }
     }
     block(&mut p.body, v);
@@ -42,11 +44,15 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             share(to, v);
         }
         Stmt::PutInt(_, at, value) | Stmt::Atomic(_, at, _, value) => {
-            at.iter_mut().for_each(|e| ix(e, v));
+            for e in at {
+                ix(e, v);
+            }
             int(value, v);
         }
         Stmt::PutFloat(_, at, value) => {
-            at.iter_mut().for_each(|e| ix(e, v));
+            for e in at {
+                ix(e, v);
+            }
             float(value, v);
         }
         Stmt::Fill(_, like, value) => {
@@ -54,7 +60,7 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             float(value, v);
         }
         Stmt::Map(_, _, f) | Stmt::MapAt(_, _, f) | Stmt::LetFloat(_, f) | Stmt::SetFloat(_, f) => {
-            float(f, v)
+            float(f, v);
         }
         Stmt::Accumulators(.., thread) => ix(thread, v),
         Stmt::Assume(a, _, b) => [a, b].into_iter().for_each(|e| ix(e, v)),
