@@ -430,3 +430,19 @@ fn random_rows_by_the_counter() -> Result {
     assert!(proven > 20 && refused > 20, "{proven} {refused}");
     Ok(())
 }
+
+/// A loop that is known to have no turn does nothing, whatever its body says.
+#[test]
+fn a_loop_without_turns() -> Result {
+    let mut k = Kernel::new("no_turns", 32);
+    let (n, zero) = (k.size("n", 1 << 20), k.constant(0));
+    let y = k.output("y", Element::F32, &[n]);
+    let s = k.shared("s", Element::F32, &swizzled("8:1"))?;
+    let (block, thread) = (k.tiles(Axis::X, n, 32)?, k.thread());
+    k.for_loop("i", 0, 1, zero, |k, i| s.store(k, &[i], F32::from(1.0)))?;
+    let at = k.linear(&[(32, block), (1, thread)], 0);
+    y.store(&mut k, &[at], F32::from(2.0))?;
+    let args = vec![("n", Arg::from(5_u32)), ("y", Arg::output::<f32>(5))];
+    assert_eq!(ran(&k.build(ARCH)?, args)?.get::<f32>("y")?, [2.0; 5]);
+    Ok(())
+}

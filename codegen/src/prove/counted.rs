@@ -500,6 +500,9 @@ fn moduli(x: &Lin, turn: Sym, symbols: &Symbols, period: &mut i64) {
 
 /// A loop whose turns are all known to be made: its events one after the other.
 fn flattened(turns: Turns) -> Vec<Event> {
+    if turns.period.is_empty() {
+        return Vec::new();
+    }
     let plain = |e: &Event| match e {
         Event::Access(a) | Event::Counted(a) => a.version.is_empty(),
         e => e.is_simple(),
