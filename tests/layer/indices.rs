@@ -10,7 +10,7 @@ use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate, S32};
 use tilewright::codegen::view::{Combine, View, ViewError};
-use tilewright::host::{Arg, On, run};
+use tilewright::host::{Arg, Contract, Language, On, Scalar, run};
 use tilewright::{TiledMma, atoms};
 
 use super::natural::{numbers, ran};
@@ -230,7 +230,20 @@ fn a_permutation_scatters() -> Result {
     for (x, to) in x.iter().zip(&to) {
         assert_eq!(y[*to as usize], *x);
     }
-    // What is stated is checked.
+    // What is stated is in the text of every host, and checked.
+    let contract = Contract::new(&kernel, [("n", Scalar::U32(300))])?;
+    for language in [
+        Language::Rust,
+        Language::Cudarc,
+        Language::C,
+        Language::Python,
+    ] {
+        let text = contract.host(language)?;
+        assert!(
+            text.contains("nothing here checks: the elements of `to` are distinct (a permutation)"),
+            "{text}"
+        );
+    }
     let mut twice = to;
     twice[17] = twice[5];
     let error = run(&kernel, On::Emulator, args(twice)).unwrap_err();
@@ -243,6 +256,39 @@ fn a_permutation_scatters() -> Result {
     assert_eq!(
         scatter(true, false)?.build(ARCH).unwrap_err().code(),
         "shared_element"
+    );
+    Ok(())
+}
+
+/// Stores at indices from two tensors, each of distinct elements, or at such indices and at computed ones: they may meet.
+#[test]
+fn indices_from_two_tensors_may_meet() -> Result {
+    let code = |kind: usize| -> Result<&'static str> {
+        let mut k = Kernel::new("two", 64);
+        let n = k.size("n", 1 << 20);
+        let [a, b] = ["a", "b"].map(|name| k.input(name, Element::S32, &[n]));
+        let y = k.partial_output("y", Element::F32, &[n]);
+        k.assume_distinct(&a, "a permutation");
+        k.assume_distinct(&b, "another one");
+        let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+        let i = k.linear(&[(128, block), (1, thread)], 0);
+        let far = k.linear(&[(1, i)], 64);
+        let inside = Predicate::of(&mut k, far, Cmp::Lt, n);
+        k.when(inside, |k| {
+            let first = a.load::<u32>(k, &[i])?.to_index(k);
+            let second = match kind {
+                0 => a.load::<u32>(k, &[far])?.to_index(k),
+                1 => b.load::<u32>(k, &[far])?.to_index(k),
+                _ => far,
+            };
+            y.store(k, &[first], F32::from(1.0))?;
+            y.store(k, &[second], F32::from(2.0))
+        })?;
+        Ok(k.build(ARCH).map_or_else(|e| e.code(), |_| "proven"))
+    };
+    assert_eq!(
+        [code(0)?, code(1)?, code(2)?],
+        ["proven", "shared_element", "shared_element"]
     );
     Ok(())
 }

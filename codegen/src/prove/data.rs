@@ -110,7 +110,7 @@ impl Machine<'_> {
         }
     }
 
-    /// What an instruction that computes makes of data, whatever else it does; it has read nothing but its operands.
+    /// The value that an instruction computes from data; none for an instruction that reads more than its operands.
     pub(super) fn made_by(&mut self, inst: &Inst) -> Option<Val> {
         let mut same = match inst {
             Inst::Index { .. }

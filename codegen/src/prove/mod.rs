@@ -208,7 +208,7 @@ fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelPr
         Some(Assumed {
             condition: format!("the elements of `{}` are distinct", b.name),
             reason: b.distinct.clone()?,
-            checked: true,
+            checked: false,
         })
     });
     trace.assumptions.extend(distinct);

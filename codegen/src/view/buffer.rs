@@ -154,7 +154,7 @@ impl Kernel {
     }
 
     /// States that no two elements of an input of integers are equal, such as those of a permutation, with the author's reason: what is stored at indices from it
-    /// is then stored once. The proof lists it, and the launches of this library check it; other hosts keep to it.
+    /// is then stored once. The proof lists it. The launches of this library check it where they have the elements; other hosts keep to it.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -175,8 +175,9 @@ impl Kernel {
     ///     y.store(k, &[at], value)
     /// })?;
     /// let scatter = k.build(Arch(80))?;
+    /// // No launch of another host checks it.
     /// let stated = &scatter.proof.assumptions[0];
-    /// assert_eq!(stated.to_string(), "the elements of `to` are distinct: a permutation (checked at launch)");
+    /// assert_eq!(stated.to_string(), "the elements of `to` are distinct: a permutation (not checked)");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[track_caller]

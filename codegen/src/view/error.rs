@@ -51,6 +51,15 @@ pub enum ViewError {
         /// The target, with its element.
         to: String,
     },
+    /// A single element of a buffer, as a type that it does not have or that is not taken alone.
+    Single {
+        /// The buffer.
+        buffer: String,
+        /// Its element type; none where it holds bits.
+        element: Option<Element>,
+        /// The type that was asked for.
+        wanted: Element,
+    },
     /// Source and target of a copy have tiles or shares that do not meet.
     Shapes {
         /// The source, with its shape.
@@ -204,6 +213,17 @@ impl fmt::Display for ViewError {
                 f,
                 "a copy from {from} to {to} would convert: load, convert the values and store them instead"
             ),
+            Self::Single {
+                buffer,
+                element,
+                wanted,
+            } => {
+                let of = element.map_or("bits".to_owned(), |e| format!("elements of {e}"));
+                write!(
+                    f,
+                    "`{buffer}` has {of}, and a single {wanted} was asked for: f32, f64 and s32 are taken alone, as what they are; others in shares of tiles (`View::partition`)"
+                )
+            }
             Self::Shapes { from, to } => write!(
                 f,
                 "a copy from {from} to {to}: each thread needs as many values on both sides"

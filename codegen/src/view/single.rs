@@ -2,7 +2,7 @@
 
 use layout_core::Layout;
 
-use super::partition::{Instruction, by_mode};
+use super::partition::Owners;
 use super::words::held;
 use super::{Combine, Partition, View, ViewError};
 use crate::index::Expr;
@@ -32,7 +32,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// [`ViewError::Rank`], or [`ViewError::Elements`] if the buffer's elements are not of that type.
+    /// [`ViewError::Rank`], or [`ViewError::Single`] if the buffer's elements are not of that type.
     #[track_caller]
     pub fn load<T: Kind>(&self, k: &mut Kernel, at: &[Expr]) -> Result<Value<T>, ViewError> {
         k.at_line();
@@ -134,37 +134,18 @@ impl View {
         k: &mut Kernel,
         at: &[Expr],
     ) -> Result<(Partition, Element), ViewError> {
-        let view = self.at(k, at)?;
-        let element = view.element.filter(|e| *e == T::ELEMENT && e.bytes() >= 4);
-        let Some(element) = element else {
-            let of = view.element.map_or("bits".to_owned(), |e| e.to_string());
-            return Err(ViewError::Elements {
-                from: format!("a single {}", T::ELEMENT),
-                to: format!(
-                    "`{}` of {of} (elements of less than 32 bits are in shares of tiles)",
-                    view.name(k)
-                ),
+        let mut view = self.at(k, at)?;
+        view.tile = Some(vec![1; at.len()]);
+        let Some(element) = view.element.filter(|e| *e == T::ELEMENT && e.bytes() >= 4) else {
+            return Err(ViewError::Single {
+                buffer: view.name(k).to_owned(),
+                element: view.element,
+                wanted: T::ELEMENT,
             });
         };
         let thread = k.thread();
         let threads = k.range(thread).1 + 1;
-        let tv = Layout::flat(&[threads, 1], &[0, 0])?;
-        Ok((
-            Partition {
-                modes: by_mode(&vec![1; at.len()], &tv)?,
-                view,
-                tv,
-                thread,
-                values: 1,
-                vector: 1,
-                by: Instruction::Plain,
-                operand: None,
-                shape: None,
-                owner: None,
-                origin: k.here(),
-                fill: 0,
-            },
-            element,
-        ))
+        let all = Layout::flat(&[threads, 1], &[0, 0])?;
+        Ok((view.share(k, &all, thread, Owners::Some)?, element))
     }
 }

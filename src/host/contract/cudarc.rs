@@ -72,7 +72,8 @@ pub(super) fn text(contract: &Contract) -> Result<String, RunError> {
     let named = |b: &ContractBuffer| Language::Cudarc.identifier(contract, &b.name);
     let mut out = String::new();
     // What follows says where buffers are, and here they are slices.
-    for line in contract.about.iter().take(1) {
+    let about = contract.about.iter().take(1).cloned();
+    for line in about.chain(contract.unchecked()) {
         let _ = writeln!(out, "//! {line}");
     }
     let shared = "use cudarc::driver::sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as SHARED;\n";

@@ -154,6 +154,15 @@ impl Contract {
         all.any(|arg| matches!(arg, StepArg::TensorMap(..)))
     }
 
+    /// What the proof assumes and no launch of the text checks, a sentence each.
+    fn unchecked(&self) -> impl Iterator<Item = String> {
+        let unchecked = self.assumptions.iter().filter(|a| !a.checked);
+        unchecked.map(|a| {
+            let (condition, reason) = (&a.condition, &a.reason);
+            format!("The proof assumes, and nothing here checks: {condition} ({reason}).")
+        })
+    }
+
     /// The sentences at the head of a source text.
     fn head(&self) -> Vec<String> {
         let mut lines = self.about.clone();
@@ -161,6 +170,7 @@ impl Contract {
             "Each buffer is aligned as checked below, and one that is written overlaps no other: inputs must not change while a kernel runs."
                 .to_owned(),
         );
+        lines.extend(self.unchecked());
         if self.workspace_bytes > 0 {
             lines.push(format!(
                 "The workspace has {} bytes at a multiple of {WORKSPACE_ALIGNMENT}; it needs no initial contents.",

@@ -58,7 +58,19 @@ pub(super) fn at_most_once(
     if stores.iter().any(|s| s.turns != first.turns) {
         return Err("it is stored in several loops, or in a loop and outside of it".to_owned());
     }
-    let places: Vec<Vec<Lin>> = stores.iter().map(|s| places(trace, s, distinct)).collect();
+    let told: Vec<Told> = stores.iter().map(|s| told_by(trace, s, distinct)).collect();
+    // The elements of two tensors may be equal, and those of one may be indices that others are computed to be.
+    if told.iter().any(|t| t.by != told[0].by) {
+        return Err(
+            "its stores are at indices from several tensors, or at some from data and others"
+                .to_owned(),
+        );
+    }
+    let by_element = told[0].by.last().is_some_and(Option::is_some);
+    if by_element && stores.iter().any(|s| s.width > 1) {
+        return Err("vectors begin at indices from data, and may overlap".to_owned());
+    }
+    let places: Vec<Vec<Lin>> = told.into_iter().map(|t| t.places).collect();
     let modes = places[0].len();
     let alike = |mode: usize| {
         let terms = places[0][mode].terms;
@@ -68,7 +80,7 @@ pub(super) fn at_most_once(
         return Err("stores differ by more than numbers".to_owned());
     }
     let all: Vec<Sym> = axes.iter().chain(&first.turns).copied().collect();
-    let mut told = Vec::new();
+    let mut counted = Vec::new();
     for mode in 0..modes {
         let along = along(trace, &places[0][mode], &all)?;
         if along.axes.is_empty() {
@@ -87,9 +99,9 @@ pub(super) fn at_most_once(
         let ends = ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
         let (least, end) = ends.unwrap_or((0, 1));
         radix(trace, stores, &along.axes, end - least, mode)?;
-        told.extend(along.axes.iter().map(|(axis, _)| *axis));
+        counted.extend(along.axes.iter().map(|(axis, _)| *axis));
     }
-    if let Some(axis) = all.iter().find(|axis| !told.contains(axis)) {
+    if let Some(axis) = all.iter().find(|axis| !counted.contains(axis)) {
         let what = match axes.iter().position(|a| a == axis) {
             Some(_) => "blocks along an axis of the grid",
             None => "turns of a loop",
@@ -99,31 +111,46 @@ pub(super) fn at_most_once(
     threads_apart(trace, stores, &places)
 }
 
-/// The coordinates that tell stores apart: those of a store, or of a distinct element instead of its value.
-fn places(trace: &Trace, store: &GlobalAccess, distinct: &impl Fn(usize) -> bool) -> Vec<Lin> {
-    let mut all = Vec::new();
+/// What tells stores apart: coordinates, or those of a distinct element instead of its value.
+struct Told {
+    places: Vec<Lin>,
+    /// For each mode of the output, the tensor whose elements its coordinates are.
+    by: Vec<Option<usize>>,
+}
+
+fn told_by(trace: &mut Trace, store: &GlobalAccess, distinct: &impl Fn(usize) -> bool) -> Told {
+    let (mut places, mut by) = (Vec::new(), Vec::new());
     for at in &store.coordinates {
         let mut at = *at;
         // What the facts choose.
         while let Some(symbol) = at.single()
-            && let Definition::Ite(p, a, b) = &trace.symbols.info(symbol).definition
+            && let Definition::Ite(p, a, b) = trace.symbols.info(symbol).definition.clone()
         {
-            let known = |f: &Rc<Formula>| {
+            let mut known = |f: &Rc<Formula>| {
                 let parts = f.conjuncts();
-                parts.iter().all(|part| store.facts.all.contains(part))
+                let symbols = &mut trace.symbols;
+                parts.iter().all(|part| {
+                    store.facts.all.contains(part) || symbols.refutes(&part.not(), &store.facts)
+                })
             };
-            at = match (known(p), known(&p.not())) {
-                (true, _) => *a,
-                (_, true) => *b,
+            at = match (known(&p), known(&p.not())) {
+                (true, _) => a,
+                (_, true) => b,
                 _ => break,
             };
         }
         match at.single().map(|s| &trace.symbols.info(s).definition) {
-            Some(Definition::Element(of, place)) if distinct(*of) => all.extend(place.iter()),
-            _ => all.push(at),
+            Some(Definition::Element(of, place)) if distinct(*of) => {
+                places.extend(place.iter());
+                by.push(Some(*of));
+            }
+            _ => {
+                places.push(at);
+                by.push(None);
+            }
         }
     }
-    all
+    Told { places, by }
 }
 
 /// A value is made of parameters, and so is one number in a launch.
