@@ -140,26 +140,46 @@ impl Maker {
             .push(Stmt::PutFloat(y, vec![mine], Float::Variable(total)));
     }
 
+    /// Stores at indices from data, once or twice a thread; what a second store has may be what another thread's first one has.
     pub(crate) fn scatter(&mut self) {
-        let (n, to, tile) = self.integers();
-        let y = self.global(Element::S32, std::slice::from_ref(&n), true);
+        let (n, t) = (self.extent(), self.t());
+        let [to, y, other] = [false, true, false]
+            .map(|output| self.global(Element::S32, std::slice::from_ref(&n), output));
+        for global in [0, 2] {
+            self.p.globals[global].special = self.r.chance(80);
+        }
         self.p.globals[1].special = true;
-        self.p.globals[0].special = self.r.chance(75);
-        let i = self.own(&tile);
-        let at = match self.r.below(6) {
+        let twice = self.r.chance(50);
+        let tile = self.axis(&n, if twice { 2 * t } else { t });
+        let (i, far) = if twice {
+            let by = |at| Ix::Linear(vec![(2 * t, tile.clone()), (1, Ix::Thread)], at);
+            (by(0), by(self.r.pick(&[t, t, t, 0, 1])))
+        } else {
+            let i = self.own(&tile);
+            (i.clone(), i)
+        };
+        let data = |of: Memory, at: &Ix| Ix::Data(of, vec![at.clone()], false);
+        let at = match self.r.below(8) {
             0 => self.data(to, i.clone()),
-            1 => sum(Ix::Data(to, vec![i.clone()], false), Ix::Const(1)),
-            _ => Ix::Data(to, vec![i.clone()], false),
+            1 => sum(data(to, &i), Ix::Const(1)),
+            _ => data(to, &i),
         };
-        let put = Stmt::PutInt(y, vec![at], Int::Index(i.clone()));
-        let inside = match self.r.below(8) {
-            0 => Pred::Index(i, Cmp::Le, n),
-            _ => Pred::Index(i, Cmp::Lt, n),
-        };
-        self.p.body.push(match self.r.below(8) {
-            0 => put,
-            _ => Stmt::When(inside, vec![put]),
-        });
+        let mut all = vec![Stmt::PutInt(y, vec![at], Int::Index(i.clone()))];
+        if twice {
+            let second = match self.r.below(4) {
+                0 => data(other, &far),
+                1 => far.clone(),
+                _ => data(to, &far),
+            };
+            all.push(Stmt::PutInt(y, vec![second], Int::Const(5)));
+        }
+        let cmp = self.r.pick(&[Cmp::Lt, Cmp::Lt, Cmp::Lt, Cmp::Lt, Cmp::Le]);
+        let inside = Pred::Index(far, cmp, n);
+        if self.r.chance(12) {
+            self.p.body.extend(all);
+        } else {
+            self.p.body.push(Stmt::When(inside, all));
+        }
     }
 
     pub(crate) fn histogram(&mut self) {
