@@ -3,10 +3,12 @@
 use std::fmt;
 
 use crate::Arch;
+use crate::gemm::{MapArgument, MapSource};
 use crate::ir;
 use crate::ir::checked;
 use crate::ir::{
-    Arrangement, Element, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Place, Role, Type,
+    Arrangement, Element, Entry, Extent, Inst, Kernel, Node, Param, ParamKind, Place, Role, Stride,
+    Type,
 };
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
@@ -200,6 +202,9 @@ impl fmt::Display for ContractError {
 
 impl std::error::Error for ContractError {}
 
+/// Bytes that the rows of an array of a tensor map are multiples of (CUDA driver API, `cuTensorMapEncodeTiled`).
+const MAP_ROW: u64 = 16;
+
 /// Blocks that a grid can have along x, y, z (CUDA C++ Programming Guide, technical specifications).
 pub(crate) const GRID: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
 
@@ -267,7 +272,14 @@ impl Kernel {
         arch: Arch,
         prove: impl FnOnce(&Entry) -> Result<KernelProof, ProofError>,
     ) -> Result<Proven, ProofError> {
-        if !self.is_closed() {
+        self.boxes_are_read();
+        self.check_clusters();
+        let (with_role, threads) = (self.end_of_roles(), self.block[0]);
+        if with_role > 0 {
+            self.mistake(format!(
+                "roles of {with_role} of the block's {threads} threads: each thread has one"
+            ));
+        } else if !self.is_closed() {
             self.mistake("a loop, region or branch is still open");
         }
         if let Some(what) = self.first_mistake() {
@@ -623,10 +635,15 @@ impl Proven {
         for &(axis, count) in &self.entry.whole_axes {
             grid[axis as usize] = u32::try_from(count).unwrap_or(u32::MAX);
         }
+        for (blocks, of_cluster) in grid.iter_mut().zip(self.entry.cluster) {
+            *blocks = blocks.next_multiple_of(of_cluster);
+        }
         for t in &self.entry.tile_axes {
             let extent = self.value(t.extent, &size);
             let axis = t.axis as usize;
             let blocks = extent.div_ceil(t.tile as u64);
+            // A launch has whole clusters.
+            let blocks = blocks.next_multiple_of(self.entry.cluster[axis].into());
             let most = GRID[axis].min(self.entry.grid_limit[axis]);
             if blocks > most {
                 return Err(ContractError::Grid {
@@ -670,12 +687,22 @@ impl Proven {
     ) -> Result<Vec<Buffer>, ContractError> {
         let grid = self.grid(&size)?;
         let bytes = |b: &ir::Buffer| {
-            let elements = b.extents.iter().map(|e| match e {
+            let extents = b.extents.iter().map(|e| match e {
                 Extent::Fixed(n) => *n as u64,
                 Extent::Value(e) | Extent::Padded { whole: e, .. } => self.value(*e, &size),
                 Extent::Blocks(axis) => grid[*axis as usize].into(),
             });
-            let elements = elements.fold(1u64, u64::saturating_mul);
+            let extents: Vec<u64> = extents.collect();
+            let packed = extents.iter().copied().fold(1, u64::saturating_mul);
+            // Rows that are farther apart than they are long.
+            let apart = match (&b.arrangement, extents.first()) {
+                (Arrangement::Global { strides, .. }, Some(&outermost)) => match strides.first() {
+                    Some(Stride::Value(e)) => self.value(*e, &size).saturating_mul(outermost),
+                    _ => 0,
+                },
+                _ => 0,
+            };
+            let elements = if packed == 0 { 0 } else { packed.max(apart) };
             elements.saturating_mul(b.bytes as u64)
         };
         let described = self.described().into_iter();
@@ -687,6 +714,64 @@ impl Proven {
                 usage,
             })
             .collect())
+    }
+
+    /// The tensor maps of a launch: for each the parameter, the buffer whose array it is of, and what the host encodes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Proven::grid`].
+    pub fn tensor_maps(
+        &self,
+        size: impl Fn(&str) -> Option<u64>,
+    ) -> Result<Vec<(String, String, MapArgument)>, ContractError> {
+        self.check(&size)?;
+        let all = self.entry.tensor_maps.iter().map(|map| {
+            let b = &self.entry.buffers[map.buffer];
+            // An array has at least one element; of one without, nothing is copied.
+            let extent = |from_last: usize| {
+                let at = b.extents.len().checked_sub(from_last)?;
+                Some(match b.extents[at] {
+                    Extent::Fixed(n) => n as u64,
+                    Extent::Value(e) | Extent::Padded { used: e, .. } => self.value(e, &size).max(1),
+                    Extent::Blocks(_) => 1,
+                })
+            };
+            let stride_bytes = |from_last: usize| {
+                let Arrangement::Global { strides, .. } = &b.arrangement else {
+                    return 0;
+                };
+                let at = strides.len().checked_sub(from_last);
+                let elements = match at.map(|at| strides[at]) {
+                    Some(Stride::Fixed(n)) => n as u64,
+                    Some(Stride::Value(e)) => self.value(e, &size),
+                    None => 0,
+                };
+                let bytes = elements.saturating_mul(b.bytes as u64);
+                bytes.max(MAP_ROW).next_multiple_of(MAP_ROW)
+            };
+            let [box_rows, box_columns] = map.extents.map(|n| n as u32);
+            let argument = MapArgument {
+                of: MapSource::Given,
+                element: b.element.unwrap_or(Element::F32),
+                rounded: false,
+                modes: None,
+                rows: extent(2).unwrap_or(1),
+                columns: extent(1).unwrap_or(1),
+                pitch_bytes: stride_bytes(2),
+                layers: extent(3).map(|count| (count, stride_bytes(3))),
+                box_rows,
+                box_columns,
+                swizzle_bytes: map.swizzle as u32,
+            };
+            (map.name.clone(), b.name.clone(), argument)
+        });
+        Ok(all.collect())
+    }
+
+    /// Blocks of a cluster along x, y and z: a launch has whole clusters. All 1 without clusters.
+    pub fn cluster(&self) -> [u32; 3] {
+        self.entry.cluster
     }
 
     /// What is known of a buffer without the sizes of a launch: its element, alignment and usage, by the name of its parameter.

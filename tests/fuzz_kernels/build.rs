@@ -11,6 +11,7 @@ use tilewright::codegen::value::{
 use tilewright::codegen::view::{Fragment, Partition, Use, Values, View, ViewError};
 use tilewright::{Layout, LayoutError, Operand, Swizzled, TiledCopy, TiledMma, atoms};
 
+use crate::judge::STATED;
 use crate::program::{
     self, Blocks, By, Float, FloatOp, FloatUnary, Int, IntOp, Integer, Ix, Memory, Pair, PairOp,
     Pred, Program, Scalar, Share, Stmt, Tile,
@@ -470,7 +471,7 @@ impl Scope {
             }
             Stmt::Assume(a, cmp, b) => {
                 let (a, b) = (self.ix(k, a)?, self.ix(k, b)?);
-                k.assume(a, *cmp, b, "a launch of the fuzz keeps it")
+                k.assume(a, *cmp, b, STATED)
                     .map_err(|e| Unbuildable(e.to_string()))?;
             }
             Stmt::Convert(name, from, to) => {

@@ -50,6 +50,9 @@ pub(crate) enum Verdict {
 /// The first with conversions of 8-bit floats.
 pub(crate) const ARCH: Arch = Arch(89);
 
+/// Why a program's author says that something holds of its sizes.
+pub(crate) const STATED: &str = "a launch of the fuzz keeps it";
+
 /// Warp instructions after which a launch says nothing.
 const STEPS: u64 = 1 << 13;
 
@@ -76,6 +79,11 @@ fn judged(p: &Program, seed: u64) -> Verdict {
         Err(verdict) => return verdict,
     };
     match proven {
+        Ok(kernel) if rests_on_launches(&kernel) => Verdict::Refused {
+            right: false,
+            code: "unchecked",
+            reason: "what is stated of sizes in a branch or loop is not checked by launches, which may not keep it".to_owned(),
+        },
         Ok(kernel) => match faults(p, &kernel, seed, 6) {
             None => Verdict::Accepted,
             Some(fault) => Verdict::Wrong(fault),
@@ -93,6 +101,12 @@ fn judged(p: &Program, seed: u64) -> Verdict {
             }
         }
     }
+}
+
+/// Whether a proof takes for a fact what its author states of sizes and no launch checks.
+fn rests_on_launches(kernel: &Proven) -> bool {
+    let mut stated = kernel.proof.assumptions.iter();
+    stated.any(|a| !a.checked && a.reason == STATED)
 }
 
 /// One launch.

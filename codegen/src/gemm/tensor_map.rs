@@ -35,8 +35,8 @@ pub struct MapArgument {
     pub element: Element,
     /// Elements are rounded to tf32 on the way: the driver's type is `TFLOAT32`, and not `FLOAT32`.
     pub rounded: bool,
-    /// The modes of the product that run along a row and from row to row: the dimensions of a layer, innermost first.
-    pub modes: [Mode; 2],
+    /// The modes of the product that run along a row and from row to row, the dimensions of a layer, innermost first; none of another kernel's array.
+    pub modes: Option<[Mode; 2]>,
     /// Rows.
     pub rows: u64,
     /// Elements of a row.
@@ -105,7 +105,7 @@ impl MapArgument {
     /// # use layout_codegen::gemm::{MapArgument, MapSource, Mode};
     /// # use layout_codegen::ir::Element;
     /// # let map = MapArgument {
-    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: [Mode::K, Mode::M], rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: Some([Mode::K, Mode::M]), rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
     /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
     /// # };
     /// // 3 layers of 8 rows of 128 bytes.
@@ -122,7 +122,7 @@ impl MapArgument {
     /// # use layout_codegen::gemm::{MapArgument, MapSource, Mode};
     /// # use layout_codegen::ir::Element;
     /// # let map = MapArgument {
-    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: [Mode::K, Mode::M], rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
+    /// #     of: MapSource::A, element: Element::F16, rounded: false, modes: Some([Mode::K, Mode::M]), rows: 8, columns: 64, pitch_bytes: 128, layers: Some((3, 1024)),
     /// #     box_rows: 8, box_columns: 64, swizzle_bytes: 128,
     /// # };
     /// assert_eq!(map.box_sizes(), [64, 8, 1]);
@@ -254,7 +254,7 @@ impl CompiledMap {
             of: map.of,
             element: map.element,
             rounded: map.rounded,
-            modes: map.modes,
+            modes: map.modes.unwrap_or([Mode::K, Mode::M]),
             box_sizes: [map.box_columns, map.box_rows],
             swizzle_bytes: map.swizzle_bytes,
         }
@@ -271,7 +271,7 @@ impl CompiledMap {
             of: self.of,
             element: self.element,
             rounded: self.rounded,
-            modes: self.modes,
+            modes: Some(self.modes),
             rows: some(rows.of(sizes)),
             columns: some(columns.of(sizes)),
             pitch_bytes: some(ld) * self.element.bytes() as u64,

@@ -31,6 +31,7 @@ use crate::quick::QuickMap;
 pub(crate) use hopper::{MapHandle, RingHandle, Strides};
 pub(crate) use loops::LoopHandle;
 pub(crate) use names::is_comment;
+use roles::Parting;
 pub(crate) use scopes::Origin;
 
 /// One scope: the kernel's, a loop body's, or that of a region.
@@ -99,9 +100,9 @@ pub struct Kernel {
     /// The text has such lines.
     lines: bool,
     comments: Vec<String>,
-    block: [u32; 3],
+    pub(crate) block: [u32; 3],
     grid_limit: [u64; 3],
-    cluster: [u32; 3],
+    pub(crate) cluster: [u32; 3],
     min_blocks: Option<u32>,
     params: Vec<Param>,
     shared: Option<Shared>,
@@ -127,6 +128,7 @@ pub struct Kernel {
     tensor_maps: Vec<TensorMap>,
     /// The roles before the one that is open.
     roles: Vec<RoleRegion>,
+    pub(crate) parting: Parting,
 }
 
 /// The sink that places instructions in the scope of their level.
@@ -236,6 +238,7 @@ impl Kernel {
             rings: Vec::new(),
             tensor_maps: Vec::new(),
             roles: Vec::new(),
+            parting: Parting::default(),
         };
         kernel.checked_name("the kernel", name);
         if !(1..=1024).contains(&threads) {
@@ -543,6 +546,11 @@ impl Kernel {
     }
 
     /// The buffers, by number.
+    pub(crate) fn buffers(&self) -> &[Buffer] {
+        &self.buffers
+    }
+
+    /// The buffers.
     pub(crate) fn buffers_mut(&mut self) -> &mut [Buffer] {
         &mut self.buffers
     }
@@ -600,6 +608,11 @@ impl Kernel {
         }
         self.whole_axes.push(new);
         true
+    }
+
+    /// Whether a block index is in use.
+    pub(super) fn uses_grid(&self) -> bool {
+        CTAID.iter().any(|name| self.variables.contains_key(*name))
     }
 
     fn level(&self) -> Level {

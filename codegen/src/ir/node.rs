@@ -72,8 +72,8 @@ pub(crate) struct If {
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct RoleRegion {
     /// Its name.
-    pub(crate) name: &'static str,
-    /// The thread behind its last one: a multiple of 128.
+    pub(crate) name: String,
+    /// The thread behind its last one: a multiple of 32.
     pub(crate) end: u32,
     /// The predicate that a thread is in this role or one before; none for the last role.
     pub(crate) is: Option<Reg>,

@@ -63,9 +63,16 @@
 //! ```
 
 mod ring;
+mod roles;
 mod schedule;
+mod stages;
+mod tiles;
+mod tma;
 
 pub use ring::{AnyRing, Ring, Staged};
+pub use roles::WarpRole;
+pub use stages::Stages;
+pub use tiles::TileTurn;
 
 use std::fmt;
 

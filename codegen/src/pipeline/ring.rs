@@ -3,11 +3,11 @@
 use std::fmt;
 
 use crate::index::Expr;
-use crate::ir::{Element, Kernel};
+use crate::ir::{Element, Kernel, RingHandle};
 use crate::view::{Use, View, ViewError};
 
 /// Stages of a ring at most.
-const MOST_STAGES: i64 = 16;
+pub(super) const MOST_STAGES: i64 = 16;
 
 /// A tile that each stage of a ring has: its name, its element, its shape, and the uses that its layout is derived from, as of
 /// [`Kernel::shared_for`]. Without uses it is row-major.
@@ -25,10 +25,10 @@ const MOST_STAGES: i64 = 16;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Staged<'u> {
-    name: &'u str,
-    element: Element,
-    shape: [i64; 2],
-    uses: &'u [Use],
+    pub(super) name: &'u str,
+    pub(super) element: Element,
+    pub(super) shape: [i64; 2],
+    pub(super) uses: &'u [Use],
 }
 
 impl<'u> Staged<'u> {
@@ -79,9 +79,17 @@ type Filler<'f, const N: usize> =
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Ring<'f, const N: usize> {
-    stages: i64,
-    tiles: [View; N],
-    fill: Filler<'f, N>,
+    pub(super) stages: i64,
+    pub(super) tiles: [View; N],
+    pub(super) transport: Transport<'f, N>,
+}
+
+/// How tiles come to the stages of a ring.
+pub(super) enum Transport<'f, const N: usize> {
+    /// By copies of all threads, which this function issues.
+    Copies(Filler<'f, N>),
+    /// By TMA: one role fills the stages, others read them ([`Kernel::tma_ring`]).
+    Tma(RingHandle),
 }
 
 impl<const N: usize> fmt::Debug for Ring<'_, N> {
@@ -112,7 +120,14 @@ impl<const N: usize> Ring<'_, N> {
 
     /// The tiles of the stage that holds those of a step.
     pub(super) fn tiles(&self, k: &mut Kernel, stage: i64, step: Expr) -> [View; N] {
-        self.tiles.each_ref().map(|t| t.stage(k, stage, step))
+        let stage = k.pool.constant(stage);
+        self.tiles.each_ref().map(|t| t.stage(stage, step, None))
+    }
+
+    /// What it is called in a message.
+    pub(super) fn names(&self, k: &Kernel) -> String {
+        let names: Vec<_> = self.tiles.iter().map(|t| t.name(k)).collect();
+        names.join(", ")
     }
 }
 
@@ -135,7 +150,7 @@ pub trait AnyRing: sealed::Stages {}
 impl<const N: usize> AnyRing for Ring<'_, N> {}
 
 pub(super) mod sealed {
-    use super::{Expr, Kernel, Ring, View, ViewError};
+    use super::{Expr, Kernel, Ring, Transport, View, ViewError};
 
     /// What a pipeline does with a ring, whatever its tiles are.
     ///
@@ -171,13 +186,18 @@ pub(super) mod sealed {
         }
 
         fn name(&self, k: &Kernel) -> String {
-            let names: Vec<_> = self.tiles.iter().map(|t| t.name(k)).collect();
-            names.join(", ")
+            self.names(k)
         }
 
         fn fill(&self, k: &mut Kernel, stage: i64, step: Expr) -> Result<(), ViewError> {
             let to = self.tiles(k, stage, step);
-            (self.fill)(k, to, step)
+            match &self.transport {
+                Transport::Copies(fill) => fill(k, to, step),
+                Transport::Tma(_) => Err(ViewError::Pipeline {
+                    given: format!("the ring over TMA `{}`", self.names(k)),
+                    accepted: "one role fills it (`Kernel::produce`) and others read it (`Kernel::consume`)".to_owned(),
+                }),
+            }
         }
     }
 }
@@ -226,7 +246,7 @@ impl Kernel {
         Ok(Ring {
             stages,
             tiles: <[View; N]>::try_from(views).map_err(refuse)?,
-            fill: Box::new(fill),
+            transport: Transport::Copies(Box::new(fill)),
         })
     }
 }

@@ -240,7 +240,7 @@ impl Printer<'_, '_> {
     /// Each role behind a branch of its own; all but the last leave for the end.
     fn roles(&mut self, roles: &[RoleRegion]) {
         for (i, role) in roles.iter().enumerate() {
-            let next = roles.get(i + 1).map(|next| self.new_label(next.name));
+            let next = roles.get(i + 1).map(|next| self.new_label(&next.name));
             if let (Some(is), Some(next)) = (role.is, &next) {
                 // The text says of no role that all threads of the block agree.
                 self.branch(Some(Pred::from(is).not()), false, next);

@@ -228,7 +228,7 @@ impl Machine<'_> {
                     Some(q) => Formula::and(&self.predicate(q), &f),
                     None => f,
                 };
-                held == Some(Val::Pred(f))
+                held == Some(Val::Pred(f)) || self.compares(inst, cmp, [&a, &b], and)
             }
             Meaning::Logic { op, a, b } => {
                 let (a, b) = (self.predicate(a), self.predicate(b));
@@ -237,7 +237,8 @@ impl Machine<'_> {
             Meaning::Select { p, a, b } => {
                 let (a, b) = (self.evaluate(a), self.evaluate(b));
                 let p = self.predicate(p);
-                held == Some(Val::Int(self.symbols.ite(&p, &a, &b, threads)))
+                let chosen = self.symbols.ite(&p, &a, &b, threads);
+                self.holds_here(held.as_ref(), &chosen)
             }
             Meaning::Inside {
                 p,
@@ -251,7 +252,7 @@ impl Machine<'_> {
                 let some = self.symbols.min(&some, &Lin::constant(most));
                 let p = self.predicate(p);
                 let all = self.symbols.ite(&p, &some.scale(bytes), &zero, threads);
-                held == Some(Val::Int(all))
+                self.holds_here(held.as_ref(), &all)
             }
             Meaning::Extreme { op, of, end } => {
                 let (of, end) = (self.evaluate(of), Lin::constant(end));
@@ -259,7 +260,7 @@ impl Machine<'_> {
                     Binary::Max => self.symbols.max(&of, &end),
                     _ => self.symbols.min(&of, &end),
                 };
-                held == Some(Val::Int(extreme))
+                self.holds_here(held.as_ref(), &extreme)
             }
         };
         if right {
@@ -268,6 +269,39 @@ impl Machine<'_> {
         Err(ProofError::Meaning {
             register: crate::print::register(to),
         })
+    }
+
+    /// A register has a value in the threads that are here: what is computed for the threads of a role may be anything in others.
+    fn holds_here(&mut self, held: Option<&Val>, wanted: &Lin) -> bool {
+        let Some(Val::Int(held)) = held else {
+            return false;
+        };
+        let facts = self.facts.clone();
+        self.symbols.is_zero(&held.sub(wanted), &facts)
+    }
+
+    /// An instruction compares two values, in the threads that are here.
+    fn compares(&mut self, inst: &Inst, how: Cmp, [a, b]: [&Lin; 2], with: Option<Reg>) -> bool {
+        let Inst::Compare {
+            cmp,
+            a: x,
+            b: y,
+            and,
+            ..
+        } = inst
+        else {
+            return false;
+        };
+        let mut same = *cmp == how && *and == with;
+        for (found, wanted) in [(x, a), (y, b)] {
+            let found = match found {
+                Src::Reg(r) => self.integer(*r),
+                Src::Int(k) => Lin::constant(*k),
+                Src::F32(_) | Src::F64(_) => return false,
+            };
+            same &= self.holds_here(Some(&Val::Int(found)), wanted);
+        }
+        same
     }
 
     pub(super) fn selected(&mut self, a: Src, b: Src, p: Reg) -> Val {
@@ -313,7 +347,9 @@ impl Machine<'_> {
             Special::Block(axis) => {
                 let x = Lin::symbol(self.blocks[axis as usize]);
                 let tile = self.entry.tile_axes.iter().find(|t| t.axis == axis);
-                if let Some(tile) = tile {
+                // A launch of clusters has whole ones, and blocks without a tile.
+                let whole = self.entry.cluster[axis as usize] == 1;
+                if let Some(tile) = tile.filter(|_| whole) {
                     // The launch has no tile that begins beyond what the tiles cover.
                     let extent = self.evaluate(tile.extent);
                     let left = extent.sub(&x.scale(tile.tile)).plus(-1);

@@ -85,8 +85,10 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
         }
         let stores = roles::in_common_turns(trace, &stores);
         let stores: Vec<&GlobalAccess> = stores.iter().map(|s| &**s).collect();
+        let of_buffer = sent.iter().filter(|b| b.buffer == number);
+        let of_buffer = roles::boxes_in_common_turns(trace, of_buffer);
         let mut output = Output::new(entry, trace, number);
-        Boxes::of(&sent, number, &stores)
+        Boxes::of(&of_buffer, &stores)
             .and_then(|boxes| output.written_once(&stores, &boxes))
             .map_err(|reason| ProofError::Coverage {
                 output: buffer.name.clone(),

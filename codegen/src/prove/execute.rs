@@ -534,6 +534,8 @@ impl Machine<'_> {
             );
             self.facts = facts.clone();
             self.facts.active = facts.active.keep(|t| (first..end).contains(&t));
+            // Groups of copies are a thread's own.
+            self.issuers = None;
             self.nodes(&role.body)?;
             all.push((self.facts.active, std::mem::take(&mut self.events)));
             self.registers.undo(marks.0);

@@ -8,7 +8,7 @@ use layout_core::{Layout, LayoutError, Swizzled};
 use super::ViewError;
 use crate::index::{Expr, Node};
 use crate::ir::{
-    Arrangement, Axis, Buffer, Element, Extent, Kernel, LoopHandle, Role, Space, Stride,
+    Arrangement, Axis, Buffer, Cmp, Element, Extent, Kernel, LoopHandle, Role, Space, StageUse, Stride,
 };
 
 /// A buffer, seen from a coordinate.
@@ -48,6 +48,8 @@ pub struct View {
     pub(super) back: Vec<Expr>,
     /// How its layout was derived, if it was.
     pub(super) derivation: Option<Arc<Derivation>>,
+    /// The use of a stage of a ring over TMA that it is.
+    pub(super) used: Option<StageUse>,
 }
 
 /// What the address of a packed buffer is a multiple of: the widest access.
@@ -70,6 +72,9 @@ pub(super) fn checked(of: impl Into<String>, extent: i64) -> Result<i64, ViewErr
         most: MAX_TILE,
     })
 }
+
+/// Bytes of a row of banks: tiles in shared memory begin with one.
+pub(crate) const LINE: i64 = 128;
 
 /// Bytes of shared memory that a block can have on the largest architectures.
 const SHARED_LIMIT: u64 = 232_448;
@@ -108,6 +113,38 @@ impl Kernel {
     pub fn input(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
         self.at_line();
         self.packed(name, element, extents, Role::Input)
+    }
+
+    /// A matrix in global memory that the kernel only reads, whose rows are `pitch` elements apart: at least as many as the columns, which a launch is held to.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Element, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// let [rows, cols, pitch] = ["rows", "cols", "pitch"].map(|name| k.size(name, 1 << 15));
+    /// k.pitched_input("x", Element::F16, [rows, cols], pitch);
+    /// let nothing = k.build(Arch(80))?;
+    /// let sizes = |name: &str| Some(if name == "pitch" { 104 } else { 100 });
+    /// assert_eq!(nothing.buffers(sizes)?[0].bytes, 100 * 104 * 2);
+    /// assert!(nothing.buffers(|name| Some(if name == "pitch" { 96 } else { 100 })).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn pitched_input(
+        &mut self,
+        name: &str,
+        element: Element,
+        [rows, columns]: [Expr; 2],
+        pitch: Expr,
+    ) -> View {
+        self.at_line();
+        let stated = self.assume(columns, Cmp::Le, pitch, "rows of an input do not overlap");
+        if let Err(error) = stated {
+            self.mistake(error.to_string());
+        }
+        let strides = vec![Stride::Value(pitch), Stride::Fixed(1)];
+        self.tensor(name, element, &[rows, columns], strides, Role::Input)
     }
 
     /// A matrix (or a tensor of any rank) in global memory of which the kernel writes every element exactly once: packed, its last mode contiguous.
@@ -213,6 +250,17 @@ impl Kernel {
             });
         }
         strides.reverse();
+        self.tensor(name, element, extents, strides, role)
+    }
+
+    fn tensor(
+        &mut self,
+        name: &str,
+        element: Element,
+        extents: &[Expr],
+        strides: Vec<Stride>,
+        role: Role,
+    ) -> View {
         for &extent in extents {
             self.of_sizes(&format!("`{}`", name.escape_default()), extent);
         }
@@ -275,6 +323,7 @@ impl Kernel {
             ends: Vec::new(),
             back: Vec::new(),
             derivation: None,
+            used: None,
         }
     }
 
@@ -304,17 +353,17 @@ impl Kernel {
     ) -> Result<View, ViewError> {
         self.at_line();
         self.checked_new_name("a shared buffer", name);
-        self.staged(name, element, layout, None)
+        self.staged(name, element, layout, (None, LINE))
     }
 
-    /// A tile in shared memory, once or for each stage of a ring. A view of a ring's tile has two more modes, which are fixed: the stage, and the
-    /// number of the tile that it holds, which has no stride.
+    /// A tile in shared memory at a multiple of `least` bytes, once or for each stage of a ring. A view of a ring's tile has two more modes, which are
+    /// fixed: the stage, and the number of the tile that it holds, which has no stride.
     pub(crate) fn staged(
         &mut self,
         name: &str,
         element: Element,
         layout: &Swizzled,
-        stages: Option<i64>,
+        (stages, least): (Option<i64>, i64),
     ) -> Result<View, ViewError> {
         let bytes = i64::from(element.bytes());
         // Before it is counted in bytes: that of a small tile does not overflow.
@@ -331,19 +380,13 @@ impl Kernel {
         }
         let in_bytes = in_bytes(layout, bytes)?;
         // Where no bit of the swizzle reaches, so that an offset is an immediate.
-        let align = (1i64 << in_bytes.swizzle().width()).max(128);
+        let align = (1i64 << in_bytes.swizzle().width()).max(least);
         let aligned = |byte: i64| (byte + align - 1) / align * align;
         let offset = aligned(self.shared_bytes() as i64);
         let (one, stride) = (layout.cosize() * bytes, aligned(layout.cosize() * bytes));
         let before_last = stages.map_or(0, |n| stride.saturating_mul(n - 1));
         let end = offset.saturating_add(before_last).saturating_add(one) as u64;
-        if end > SHARED_LIMIT {
-            return Err(ViewError::SharedMemory {
-                bytes: end,
-                limit: SHARED_LIMIT,
-            });
-        }
-        self.reserve_shared(end, 1024, end > STATIC_SHARED_LIMIT);
+        self.extend_shared(end)?;
         let shape = layout.layout();
         let tile = (0..shape.rank())
             .map(|i| Ok(shape.get(i)?.size()))
@@ -361,6 +404,28 @@ impl Kernel {
         view.element = Some(element);
         view.tile = Some(tile);
         Ok(view)
+    }
+
+    /// Reserves shared memory up to a byte.
+    pub(crate) fn extend_shared(&mut self, end: u64) -> Result<(), ViewError> {
+        if end > SHARED_LIMIT {
+            return Err(ViewError::SharedMemory {
+                bytes: end,
+                limit: SHARED_LIMIT,
+            });
+        }
+        self.reserve_shared(end, 1024, end > STATIC_SHARED_LIMIT);
+        Ok(())
+    }
+
+    /// Whether an extent is known to be a multiple of a number, or is a size that a launch can keep to it.
+    pub(super) fn is_multiple(&self, e: Expr, of: i64) -> bool {
+        match self.pool.node(e) {
+            Node::Const(c) => c % of == 0,
+            Node::Var { .. } => true,
+            Node::Mul(a, b) => self.is_multiple(*a, of) || self.is_multiple(*b, of),
+            _ => false,
+        }
     }
 
     /// A view of a buffer whose elements are of a type, so that tiles of it can be copied.
@@ -427,6 +492,7 @@ impl Kernel {
             ends: Vec::new(),
             back: Vec::new(),
             derivation: None,
+            used: None,
         }
     }
 
@@ -458,9 +524,10 @@ impl Kernel {
         if !self.tile_axis(axis, extent, tile) {
             return Err(ViewError::GridAxis { axis: name });
         }
-        let index = self.block_index(axis, u64::try_from(count.max(1)).unwrap_or(u64::MAX));
+        let count = u64::try_from(count.max(1)).unwrap_or(u64::MAX / 16);
+        let index = self.block_index(axis, self.whole_clusters(axis, count));
         self.tiling(index, extent, tile);
-        if tile == 1 {
+        if tile == 1 && self.cluster[axis as usize] == 1 {
             // There is a block for each element: its own is inside.
             let one = self.pool.constant(1);
             let next = self.pool.add(index, one);
@@ -616,12 +683,18 @@ impl View {
     }
 
     /// Refuses a view of another kernel.
-    pub(super) fn own(&self, k: &Kernel) -> Result<(), ViewError> {
+    pub(crate) fn own(&self, k: &Kernel) -> Result<(), ViewError> {
         let of = self.base.or_else(|| self.origin.first().copied());
         match of.and_then(|e| k.elsewhere("a view", e)) {
             Some(what) => Err(ViewError::OutOfReach { what }),
             None => Ok(()),
         }
+    }
+
+    /// Bytes of the tile.
+    pub(crate) fn bytes_of_tile(&self, k: &Kernel) -> i64 {
+        let elements: i64 = self.tile.iter().flatten().product();
+        elements * k.buffer(self.buffer).bytes
     }
 
     fn check_rank(&self, k: &Kernel, given: usize) -> Result<(), ViewError> {
@@ -743,14 +816,15 @@ impl View {
         Ok(part)
     }
 
-    /// A stage of a ring, as the one that holds tile `tile`.
-    pub(crate) fn stage(&self, k: &mut Kernel, stage: i64, tile: Expr) -> Self {
+    /// A stage of a ring, as the one that holds tile `tile`; of a ring over TMA as a use of that stage.
+    pub(crate) fn stage(&self, stage: Expr, tile: Expr, used: Option<StageUse>) -> Self {
         let mut origin = self.origin.clone();
         if let [.., a, b] = &mut origin[..] {
-            (*a, *b) = (k.pool.constant(stage), tile);
+            (*a, *b) = (stage, tile);
         }
         Self {
             origin,
+            used,
             ..self.clone()
         }
     }

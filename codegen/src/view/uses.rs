@@ -28,7 +28,7 @@ use layout_core::banks::{Access, LANES, Matrices};
 use layout_core::derive::{Derivation, Pattern, Tile, derive_layout};
 use layout_core::{Layout, LayoutError, Operand, TiledCopy, TiledMma};
 
-use super::buffer::checked;
+use super::buffer::{LINE, checked};
 use super::tiled::{Moves, Side, moves, operand_tv, side_of};
 use super::{View, ViewError};
 use crate::ir::Element;
@@ -372,7 +372,7 @@ impl Kernel {
                 checked(format!("`{name}`"), extent)?;
             }
             let row_major = Layout::flat(&shape, &[shape[1], 1])?;
-            return self.staged(name, element, &row_major.into(), stages);
+            return self.staged(name, element, &row_major.into(), (stages, LINE));
         }
         let derivation = derived(name, element, shape, uses)?;
         let Some(layout) = derivation.layout else {
@@ -382,7 +382,7 @@ impl Kernel {
                 accepted: "uses that a swizzle, permuted strides or padding fit",
             }));
         };
-        let mut view = self.staged(name, element, &layout, stages)?;
+        let mut view = self.staged(name, element, &layout, (stages, LINE))?;
         let times = stages.map_or(String::new(), |n| format!(" (stages: {n})"));
         self.describe(format!(
             "{name}{times} = {layout}: {}",

@@ -130,7 +130,10 @@ fn memory(b: &ContractBuffer) -> Value {
 /// A tensor map: what the driver's encoding takes, dimensions innermost first.
 fn tensor_map(of: &Value, map: &MapArgument) -> Value {
     let encoding = map.encoding();
-    let mut dimensions = map.modes.map(Mode::name).to_vec();
+    let [inner, outer] = map
+        .modes
+        .map_or(["columns", "rows"], |modes| modes.map(Mode::name));
+    let mut dimensions = vec![inner, outer];
     dimensions.extend(map.layers.map(|_| "batch"));
     let mut value = json!({
         "tensor_map": of,

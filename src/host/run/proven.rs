@@ -71,7 +71,10 @@ impl Runnable for Proven {
                 }
             }
         };
-        Proven::params(self).iter().map(param).collect()
+        // Tensor maps are made of the buffers.
+        let given = Proven::params(self).iter();
+        let given = given.filter(|p| p.kind != ParamKind::TensorMap);
+        given.map(param).collect()
     }
 
     fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError> {
@@ -98,14 +101,21 @@ impl Runnable for Proven {
                 ..Launches::default()
             });
         }
-        let names = Proven::params(self).iter().map(|p| p.name.clone());
+        let maps = self.tensor_maps(size)?;
+        let args = Proven::params(self).iter().map(|p| {
+            let map = maps.iter().find(|(name, ..)| *name == p.name);
+            match map {
+                Some((_, buffer, map)) => StepArg::TensorMap(Some(buffer.clone()), *map),
+                None => StepArg::Argument(p.name.clone()),
+            }
+        });
         let step = Step {
             entry: self.name().to_owned(),
             grid,
             block: self.block(),
-            cluster: [1, 1, 1],
+            cluster: self.cluster(),
             shared_bytes: self.shared_bytes(),
-            args: names.map(StepArg::Argument).collect(),
+            args: args.collect(),
         };
         Ok(Launches {
             steps: vec![step],

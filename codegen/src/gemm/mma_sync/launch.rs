@@ -465,7 +465,7 @@ impl Product<'_> {
             of: MapSource::Given,
             element: self.data_type.operand(),
             rounded: self.data_type == DataType::Tf32,
-            modes: [columns, rows],
+            modes: Some([columns, rows]),
             // Of an array without elements nothing is copied.
             rows: rows.of(sizes).max(1),
             columns: columns.of(sizes).max(1),
@@ -484,7 +484,7 @@ impl Product<'_> {
             of: MapSource::C,
             element: self.variant.output,
             rounded: false,
-            modes: [Mode::N, Mode::M],
+            modes: Some([Mode::N, Mode::M]),
             rows: problem.m.max(1),
             columns: problem.n.max(1),
             pitch_bytes: problem.ldc.max(1) * maps.c_bytes as u64,

@@ -15,7 +15,60 @@ use crate::ir::hopper::{Hopper, Side};
 use crate::ir::inst::Axis;
 use crate::ir::value::{Class, Reg};
 
+/// Blocks of a cluster at most; more than 8 take an attribute of the launch (CUDA C++ Programming Guide, thread block clusters).
+const MOST: u32 = 8;
+
 impl Kernel {
+    /// A launch has clusters of so many blocks along x, y and z of the grid, 8 at most in all: blocks that run together and copy tiles that they have in common to each other
+    /// ([`Kernel::tma_multicast`]). It is said before the grid and shared memory are used. Of an axis that counts tiles a launch has whole clusters: blocks beyond the last tile have
+    /// nothing to store.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// k.clusters([2, 1, 1]);
+    /// let m = k.size("m", 1000);
+    /// k.tiles(Axis::X, m, 64)?;
+    /// let nothing = k.build(Arch(90))?;
+    /// assert_eq!(nothing.grid(|_| Some(130))?, [4, 1, 1]); // three tiles
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn clusters(&mut self, blocks: [u32; 3]) {
+        self.at_line();
+        let all = blocks.iter().fold(1u32, |n, &b| n.saturating_mul(b));
+        if !(1..=MOST).contains(&all) {
+            self.mistake(format!(
+                "clusters of {} blocks: a cluster has 1 to {MOST}",
+                blocks.map(|n| n.to_string()).join(" x ")
+            ));
+            return;
+        }
+        if self.uses_grid() || self.shared_bytes() > 0 {
+            self.mistake("clusters are declared before the grid and shared memory are used");
+        }
+        self.in_clusters(blocks);
+    }
+
+    /// The axes of clusters count something, in whole clusters.
+    pub(crate) fn check_clusters(&mut self) {
+        for (axis, blocks) in [Axis::X, Axis::Y, Axis::Z].into_iter().zip(self.cluster) {
+            let whole = self.whole_axes.iter().find(|(known, _)| *known == axis);
+            let counts = match whole {
+                Some((_, count)) => count % u64::from(blocks) == 0,
+                None => self.tile_axes.iter().any(|t| t.axis == axis),
+            };
+            if blocks > 1 && !counts {
+                self.mistake(format!(
+                    "clusters of {blocks} blocks along {}, which counts no tiles, or no whole clusters of blocks",
+                    ['x', 'y', 'z'][axis as usize]
+                ));
+            }
+        }
+    }
+
     /// A launch has clusters of so many blocks along x, y and z.
     pub(crate) fn in_clusters(&mut self, blocks: [u32; 3]) {
         self.cluster = blocks;

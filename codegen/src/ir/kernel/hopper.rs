@@ -12,7 +12,7 @@ use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::Node;
 use crate::ir::param::ParamKind;
 use crate::ir::value::{Class, Pred, Reg};
-use crate::ir::{Address, Extent};
+use crate::ir::{Address, Extent, Place};
 use crate::view::View;
 
 /// A ring under construction: its number, and the view of its mbarriers.
@@ -31,6 +31,23 @@ pub(crate) struct RingHandle {
 pub(crate) struct MapHandle {
     number: usize,
     address: Reg,
+}
+
+impl RingHandle {
+    /// Which of the kernel's rings it is.
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// How many uses later than it is read a stage is given back.
+    pub(crate) fn lag(&self) -> i64 {
+        self.lag
+    }
+
+    /// How many roles take turns in reading its stages.
+    pub(crate) fn takers(&self) -> u32 {
+        self.takers
+    }
 }
 
 impl MapHandle {
@@ -108,18 +125,45 @@ impl Kernel {
         2 * stages + (1 + i64::from(overlaps)) * turns
     }
 
-    /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
-    pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
+    /// How many arrivals complete each mbarrier of a ring, in the order in which they lie.
+    fn arrivals_of_ring(&self, ring: &RingHandle) -> Vec<u32> {
         let consumers = self.rings[ring.number].consumers;
         let blocks: u32 = self.cluster.iter().product();
-        for i in 0..Self::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps)) {
+        let all = 0..Self::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps));
+        all.map(|i| match i / ring.stages {
+            0 => 1,
+            1 => consumers,
+            _ => consumers / blocks,
+        })
+        .collect()
+    }
+
+    /// So many threads give a stage back, of all blocks of a cluster: what its mbarriers are made for, where that was written before roles were known.
+    pub(crate) fn set_consumers(&mut self, ring: &RingHandle, consumers: u32) {
+        self.rings[ring.number].consumers = consumers;
+        let mut counts = self.arrivals_of_ring(ring).into_iter();
+        let barriers = ring.barriers.number();
+        for node in &mut self.scopes[0].body {
+            let Node::Inst(Statement {
+                inst: Inst::Hopper(inst),
+                ..
+            }) = node
+            else {
+                continue;
+            };
+            if let Hopper::BarrierInit { at, count } = &mut **inst
+                && matches!(self.places.get(at.place() as usize), Some(Place::Element { buffer, .. }) if *buffer == barriers)
+            {
+                *count = counts.next().unwrap_or(*count);
+            }
+        }
+    }
+
+    /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
+    pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
+        for (i, count) in (0..).zip(self.arrivals_of_ring(ring)) {
             let which = self.pool.constant(i);
             let at = ring.barriers.element(self, &[which])?;
-            let count = match i / ring.stages {
-                0 => 1,
-                1 => consumers,
-                _ => consumers / blocks,
-            };
             self.note_width(at, 8);
             self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
         }
@@ -164,7 +208,7 @@ impl Kernel {
         Ok(at)
     }
 
-    pub(super) fn stage_use(ring: &RingHandle, index: Expr) -> StageUse {
+    pub(crate) fn stage_use(ring: &RingHandle, index: Expr) -> StageUse {
         StageUse {
             ring: ring.number,
             index,
@@ -295,6 +339,11 @@ impl Kernel {
         }
     }
 
+    /// What a tensor map of the kernel is.
+    pub(crate) fn tensor_map_of(&self, map: MapHandle) -> Option<&TensorMap> {
+        self.tensor_maps.get(map.number)
+    }
+
     /// A tensor map is brought near by the threads where `only` holds, before it is needed.
     pub(crate) fn prefetch_map(&mut self, map: MapHandle, only: Reg) {
         let descriptor = map.address;
@@ -335,7 +384,7 @@ impl Kernel {
         (of, by): (&View, &[Expr]),
         k_major: bool,
         strides: Strides,
-        (ring, index): (&RingHandle, Expr),
+        stage: StageUse,
     ) -> Result<Matrix, LayoutError> {
         // The address says what the descriptor means; no instruction has it as an operand.
         let before = self.addresses.clone();
@@ -352,7 +401,7 @@ impl Kernel {
             high: strides.mode << 30 | (strides.stride >> 4) as u32,
             descriptor: self.reg(Class::B64),
             k_major,
-            stage: Self::stage_use(ring, index),
+            stage,
         })
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn is_comment(line: &str) -> bool {
 
 impl Kernel {
     /// The name if it is one; else a stand-in, and a mistake on record.
-    pub(super) fn checked_name(&mut self, of: &str, name: &str) -> String {
+    pub(crate) fn checked_name(&mut self, of: &str, name: &str) -> String {
         let Some(why) = not_a_name(name) else {
             return name.to_owned();
         };

@@ -1,32 +1,56 @@
 //! Roles: threads of a block that part, each group with a region of its own.
 
-use super::Kernel;
+use std::collections::BTreeMap;
+
+use super::{Kernel, MapHandle, RingHandle};
 use crate::ir::node::{Node, RoleRegion};
 use crate::ir::value::Cmp;
 
+/// What a kernel with roles of warps keeps while it is written.
+#[derive(Default, Debug)]
+pub(crate) struct Parting {
+    /// Its rings over TMA.
+    pub(crate) rings: Vec<RingHandle>,
+    /// Its tensor maps.
+    pub(crate) maps: Vec<MapHandle>,
+    /// By the number of a ring and the end of a role: the warps of the role that read the ring's stages.
+    pub(crate) readers: BTreeMap<usize, BTreeMap<u32, u32>>,
+    /// A role is open.
+    open: bool,
+    /// Nodes of the kernel before its roles.
+    pub(crate) before: usize,
+    /// All threads have had a role.
+    pub(crate) ended: bool,
+    /// Registers of the threads that have a role, and whether one sets how many.
+    pub(crate) registers: u32,
+    pub(crate) sets: bool,
+    /// Boxes are stored that are not known to be read.
+    pub(crate) sends: bool,
+    /// Products of warpgroups that were written.
+    pub(crate) products: u32,
+}
+
 impl Kernel {
-    /// Begins what the threads from the end of the role before to `end` do, until the kernel ends; `end` is a multiple of 128, and of the last role the
+    /// Begins what the threads from the end of the role before to `end` do, until the kernel ends; `end` is a multiple of 32, and of the last role the
     /// number of threads. Barriers of the block are behind the threads then: roles meet at mbarriers.
-    ///
-    /// # Panics
-    ///
-    /// Inside of a loop or a branch.
-    pub(crate) fn begin_role(&mut self, name: &'static str, end: u32) {
+    pub(crate) fn begin_role(&mut self, name: &str, end: u32) {
         self.end_role();
-        assert!(
-            self.is_closed(),
-            "roles begin outside of loops and branches"
-        );
+        if !self.is_closed() {
+            self.mistake(format!(
+                "the role `{name}` begins in a loop, region or branch: threads part outside of all"
+            ));
+        }
         let is = (end < self.block[0]).then(|| {
             let (thread, end) = (self.thread(), self.pool.constant(end.into()));
             self.compare(Cmp::Lt, thread, end)
         });
         self.roles.push(RoleRegion {
-            name,
+            name: name.to_owned(),
             end,
             is,
             body: Vec::new(),
         });
+        self.parting.open = true;
         self.open_region();
     }
 
@@ -37,14 +61,38 @@ impl Kernel {
         self.scope().body.push(Node::Roles(roles));
     }
 
-    fn end_role(&mut self) {
-        if self.roles.is_empty() {
+    /// Whether a role is open.
+    pub(crate) fn in_role(&self) -> bool {
+        self.parting.open
+    }
+
+    /// How many nodes the kernel has outside of roles, loops and branches, without comments.
+    pub(crate) fn nodes_before_roles(&mut self) -> usize {
+        let nodes = self.scope().body.iter();
+        nodes.filter(|n| !matches!(n, Node::Comment(_))).count()
+    }
+
+    /// The thread behind those that have a role.
+    pub(crate) fn end_of_roles(&self) -> u32 {
+        self.roles.last().map_or(0, |role| role.end)
+    }
+
+    /// How many threads the open role has.
+    pub(crate) fn threads_of_role(&self) -> u32 {
+        let before = self.roles.iter().rev().nth(1).map_or(0, |role| role.end);
+        self.end_of_roles() - before
+    }
+
+    /// Ends the open role, if there is one.
+    pub(crate) fn end_role(&mut self) {
+        if !std::mem::take(&mut self.parting.open) {
             return;
         }
         let inner = self.pop_scope();
-        let body = &mut self.roles.last_mut().expect("a role is open").body;
-        body.extend(inner.before);
-        body.extend(inner.top);
-        body.extend(inner.body);
+        if let Some(role) = self.roles.last_mut() {
+            role.body.extend(inner.before);
+            role.body.extend(inner.top);
+            role.body.extend(inner.body);
+        }
     }
 }

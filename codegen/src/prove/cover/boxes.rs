@@ -18,13 +18,9 @@ pub(super) struct Boxes<'a> {
 }
 
 impl<'a> Boxes<'a> {
-    /// Those that go to a buffer.
-    pub(super) fn of(
-        all: &'a [SentBox],
-        buffer: usize,
-        stores: &[&GlobalAccess],
-    ) -> Result<Self, String> {
-        let all: Vec<&SentBox> = all.iter().filter(|b| b.buffer == buffer).collect();
+    /// Those that go to an output, in the turns of its first box.
+    pub(super) fn of(all: &'a [SentBox], stores: &[&GlobalAccess]) -> Result<Self, String> {
+        let all: Vec<&SentBox> = all.iter().collect();
         let same = |b: &&SentBox| {
             let first = all[0];
             b.path == first.path && b.stays == first.stays && b.turns == first.turns

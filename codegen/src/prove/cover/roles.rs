@@ -11,6 +11,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use crate::prove::bulk::SentBox;
 use crate::prove::execute::Trace;
 use crate::prove::formula::Formula;
 use crate::prove::memory::GlobalAccess;
@@ -33,7 +34,7 @@ pub(super) fn in_common_turns<'s>(
 /// The coordinates of an access, with these turns where its loops count the same tiles.
 pub(super) fn coordinates_in(trace: &mut Trace, access: &GlobalAccess, to: &[Sym]) -> Vec<Lin> {
     let own = || access.coordinates.clone();
-    if access.turns == to || !count_alike(trace, access, to) {
+    if access.turns == to || !count_alike(trace, &access.turns, to) {
         return own();
     }
     let (mut all, threads) = (own(), trace.threads);
@@ -46,19 +47,54 @@ pub(super) fn coordinates_in(trace: &mut Trace, access: &GlobalAccess, to: &[Sym
     all
 }
 
-/// The loops of an access count the same tiles as those of these turns.
-fn count_alike(trace: &Trace, access: &GlobalAccess, to: &[Sym]) -> bool {
+/// Boxes of several roles, as [`in_common_turns`].
+pub(super) fn boxes_in_common_turns<'s>(
+    trace: &mut Trace,
+    boxes: impl Iterator<Item = &'s SentBox>,
+) -> Vec<SentBox> {
+    let mut all: Vec<SentBox> = boxes.cloned().collect();
+    let wanted = all.first().map_or(Vec::new(), |b| b.turns.clone());
+    for b in all.iter_mut().filter(|b| b.turns != wanted) {
+        if let Some(new) = renamed_box(trace, b, &wanted) {
+            *b = new;
+        }
+    }
+    all
+}
+
+/// A box whose turns are called by other symbols; none if these count something else.
+fn renamed_box(trace: &mut Trace, of: &SentBox, to: &[Sym]) -> Option<SentBox> {
+    if !count_alike(trace, &of.turns, to) {
+        return None;
+    }
+    let (mut new, threads) = (of.clone(), trace.threads);
+    for (from, to) in of.turns.iter().zip(to) {
+        let to = Lin::symbol(*to);
+        for x in &mut new.coordinates {
+            *x = trace.symbols.replace(x, *from, &to, threads)?;
+        }
+        for f in new.path.iter_mut().chain(&mut new.stays) {
+            let said: &Rc<Formula> = f;
+            *f = trace.symbols.replace_in(said, *from, &to, threads)?;
+        }
+    }
+    new.turns = to.to_vec();
+    Some(new)
+}
+
+/// The loops of one access count the same tiles as those of another.
+fn count_alike(trace: &Trace, turns: &[Sym], to: &[Sym]) -> bool {
     let same = |(a, b): (&Sym, &Sym)| {
         let of = |turn: Sym| trace.walks.iter().filter(move |w| w.turn == turn);
         let tiles = |turn: Sym| of(turn).map(|w| (w.covers, w.tile)).collect::<Vec<_>>();
         !tiles(*a).is_empty() && tiles(*a) == tiles(*b)
     };
-    access.turns.len() == to.len() && access.turns.iter().zip(to).all(same)
+    turns.len() == to.len() && turns.iter().zip(to).all(same)
 }
 
 /// A store whose turns are called by other symbols; none if these count something else.
 fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<GlobalAccess> {
-    if !count_alike(trace, store, to) {
+    if !count_alike(trace, &store.turns, to) {
         return None;
     }
     let mut new = store.clone();

@@ -40,6 +40,7 @@ mod reduce;
 mod relayout;
 mod split;
 mod unpack;
+mod warpgroup;
 
 use layout_core::Layout;
 
@@ -53,6 +54,7 @@ use crate::ir::{Class, Element, Kernel, Origin, Reg};
 pub use exchange::Combine;
 pub(super) use holders::along;
 pub use unpack::Packed;
+pub use warpgroup::Multiplicand;
 
 /// A tile in the registers of threads.
 ///
@@ -75,13 +77,13 @@ pub use unpack::Packed;
 #[derive(Clone, Debug)]
 pub struct Fragment {
     element: Element,
-    registers: Vec<Reg>,
+    pub(super) registers: Vec<Reg>,
     /// Values in a register.
     each: usize,
     shape: Vec<i64>,
     /// (thread, value) → element of the tile, its first mode fastest.
-    tv: Layout,
-    thread: Expr,
+    pub(super) tv: Layout,
+    pub(super) thread: Expr,
     /// Where its registers were made.
     origin: Origin,
 }
@@ -197,7 +199,7 @@ impl Fragment {
     }
 
     /// Refuses a fragment of another kernel, or of a loop or branch that has ended.
-    fn own(&self, k: &Kernel) -> Result<(), ViewError> {
+    pub(super) fn own(&self, k: &Kernel) -> Result<(), ViewError> {
         match k.out_of_reach("a fragment", self.origin) {
             Some(what) => Err(ViewError::OutOfReach { what }),
             None => Ok(()),
@@ -205,7 +207,7 @@ impl Fragment {
     }
 
     /// How it is called in an error.
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let shape: Vec<_> = self.shape.iter().map(ToString::to_string).collect();
         format!("a fragment of {} {}", shape.join("x"), self.element)
     }

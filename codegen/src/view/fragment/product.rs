@@ -5,6 +5,7 @@ use std::sync::Arc;
 use layout_core::atoms::Scalar;
 use layout_core::{Operand, TiledMma};
 
+use super::warpgroup::{Multiplicand, is_of_warpgroup};
 use super::{Fragment, registers_of};
 use crate::index::Expr;
 use crate::ir::{Element, Kernel};
@@ -12,7 +13,7 @@ use crate::view::ViewError;
 use crate::view::tiled::operand_tv;
 
 /// The element that an operand's type is in memory; none for types without one.
-fn element_of(scalar: Scalar) -> Option<Element> {
+pub(super) fn element_of(scalar: Scalar) -> Option<Element> {
     Some(match scalar {
         Scalar::F16 => Element::F16,
         Scalar::Bf16 => Element::Bf16,
@@ -78,6 +79,9 @@ impl Kernel {
 
     /// `c += a·bᵀ` by the mma's instruction: a over (M, K), b over (N, K), c over (M, N).
     ///
+    /// `mma.sync` takes fragments. `wgmma` takes b, and a or a fragment of it, as the tile of a stage of a ring over TMA ([`Kernel::consume`]); a tile that is stored
+    /// as K x N is [transposed](crate::view::View::transposed) first. Its products are complete when the stage is given back, or behind the steps.
+    ///
     /// Fragments that `ldmatrix` loaded hold the same values in another order of registers, which is taken care of. Elements of f32 are
     /// multiplied as tf32: the instruction reads the upper 19 bits.
     ///
@@ -101,23 +105,35 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`ViewError::Instruction`] for an mma whose operands are not all in the registers of a warp, such as `wgmma`;
-    /// [`ViewError::Operand`] for a fragment of another element, shape or layout than the mma takes.
+    /// [`ViewError::Instruction`] for an mma that is not emitted; [`ViewError::Operand`] for an operand of another place, element, shape or layout than the mma
+    /// takes.
     #[track_caller]
-    pub fn gemm(
+    pub fn gemm<'f>(
         &mut self,
         mma: &TiledMma,
-        a: &Fragment,
-        b: &Fragment,
+        a: impl Into<Multiplicand<'f>>,
+        b: impl Into<Multiplicand<'f>>,
         c: &Fragment,
     ) -> Result<(), ViewError> {
         self.at_line();
         let atom = mma.atom();
-        // wgmma reads B, and often A, from shared memory; it has descriptors and no fragments.
+        if is_of_warpgroup(&atom) {
+            return self.gemm_of_warpgroup(mma, a.into(), b.into(), c);
+        }
+        let in_registers = |operand, factor| match factor {
+            Multiplicand::Fragment(fragment) => Ok(fragment),
+            Multiplicand::Shared(view) => Err(ViewError::Operand {
+                instruction: atom.name,
+                operand,
+                given: format!("`{}` in shared memory", view.name(self)),
+                wanted: "a fragment: load it first (`Kernel::load_fragment`)".to_owned(),
+            }),
+        };
+        let (a, b) = (in_registers('A', a.into())?, in_registers('B', b.into())?);
         if atom.threads > 32 || atom.registers().contains(&0) {
             return Err(ViewError::Instruction {
                 instruction: atom.name,
-                accepted: "an mma of one warp with its operands in registers, such as atoms::MMA_M16N8K16_BF16",
+                accepted: "mma.sync, such as atoms::MMA_M16N8K16_BF16, or wgmma (atoms::wgmma)",
             });
         }
         let mut operands = Vec::new();

@@ -42,7 +42,9 @@ use crate::Arch;
 use crate::gemm::mma_sync::MmaPlan;
 use crate::gemm::{DataType, Form, PlanError};
 use crate::index::Expr;
-use crate::ir::{Binary, Cmp, Factor, Handover, Matrix, Reg, RingHandle, Side, Strides, Type};
+use crate::ir::{
+    Binary, Cmp, Factor, Handover, Kernel, Matrix, Reg, RingHandle, Side, Strides, Type,
+};
 
 /// Rows of C that a warpgroup multiplies at once, or columns in an exchanged product.
 const ROWS: i64 = 64;
@@ -344,7 +346,7 @@ impl Gemm<'_> {
             stride: d.stride_bytes,
             mode: d.mode(),
         };
-        let use_of = (ring, index);
-        Ok(self.k.matrix((&stages, &by), o.k_major, strides, use_of)?)
+        let stage = Kernel::stage_use(ring, index);
+        Ok(self.k.matrix((&stages, &by), o.k_major, strides, stage)?)
     }
 }

@@ -1,0 +1,236 @@
+//! Roles of warps: threads of a block that part, each group with work of its own.
+//!
+//! ```text
+//! producer     one thread has TMA fill the stages of rings     few registers
+//! consumers    products of what is in the stages, and stores   the registers that the producer leaves
+//! ```
+//!
+//! Roles meet at the mbarriers of rings alone: what one of them writes to shared memory outside of rings, no other touches.
+
+use crate::index::Expr;
+use crate::ir::{Cmp, Kernel};
+use crate::view::ViewError;
+
+/// Threads of a warpgroup.
+const WARPGROUP: u32 = 128;
+
+/// 32-bit registers of a multiprocessor.
+const REGISTERS: u32 = 65_536;
+
+/// Some warps of a block, behind those of the roles before: a name, how many they are, and how many registers each of their threads has.
+///
+/// ```
+/// use layout_codegen::pipeline::WarpRole;
+///
+/// // A warpgroup that needs few registers.
+/// let producer = WarpRole::new("producer", 4).registers(40);
+/// # let _ = producer;
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WarpRole<'n> {
+    name: &'n str,
+    warps: u32,
+    registers: Option<u32>,
+}
+
+impl<'n> WarpRole<'n> {
+    /// A role of so many warps.
+    ///
+    /// ```
+    /// use layout_codegen::pipeline::WarpRole;
+    ///
+    /// WarpRole::new("consumers", 8);
+    /// ```
+    pub fn new(name: &'n str, warps: u32) -> Self {
+        Self {
+            name,
+            warps,
+            registers: None,
+        }
+    }
+
+    /// The role with so many registers a thread, a multiple of 8 from 24 to 240 (`setmaxnreg`). The role is of whole warpgroups, as are those before it, and those of
+    /// all roles together are at most the 65536 of a multiprocessor.
+    ///
+    /// ```
+    /// use layout_codegen::pipeline::WarpRole;
+    ///
+    /// WarpRole::new("consumers", 8).registers(240);
+    /// ```
+    #[must_use]
+    pub fn registers(self, count: u32) -> Self {
+        Self {
+            registers: Some(count),
+            ..self
+        }
+    }
+}
+
+impl Kernel {
+    /// What the next warps of the block do until the kernel ends: `body` gets the index of a thread among those of the role. The roles of a kernel have all of
+    /// its threads, the first role the first ones, and nothing stands behind them.
+    ///
+    /// Rings over TMA are declared before the first role. The example of [`Kernel::tma_ring`] has two roles.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::pipeline::WarpRole;
+    /// use layout_codegen::view::ViewError;
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// k.role(WarpRole::new("first", 1), |k, lane| {
+    ///     assert_eq!(k.range(lane), (0, 31));
+    ///     Ok::<(), ViewError>(())
+    /// })?;
+    /// assert!(k.build(Arch(90)).is_err()); // three warps have no role
+    /// # Ok::<(), ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of the body. Roles that the block has no threads for, and a role within another one, are mistakes that [`Kernel::build`] reports.
+    #[track_caller]
+    pub fn role<E: From<ViewError>>(
+        &mut self,
+        role: WarpRole<'_>,
+        body: impl FnOnce(&mut Self, Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        let Some(thread) = self.begin_warps(role)? else {
+            return Ok(());
+        };
+        let (done, same) = self.around(|k| body(k, thread));
+        if same {
+            self.end_warps();
+        }
+        done
+    }
+
+    /// A role of which one thread does `body`: the one that has TMA fill the stages of rings ([`Kernel::produce`]).
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_codegen::pipeline::WarpRole;
+    /// use layout_codegen::view::ViewError;
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// k.producer(WarpRole::new("nothing", 1), |_| Ok::<(), ViewError>(()))?;
+    /// assert!(k.build(Arch(90)).is_ok());
+    /// # Ok::<(), ViewError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::role`].
+    #[track_caller]
+    pub fn producer<E: From<ViewError>>(
+        &mut self,
+        role: WarpRole<'_>,
+        body: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        self.role(role, |k, thread| {
+            let zero = k.pool.constant(0);
+            let only = k.compare(Cmp::Eq, thread, zero);
+            k.begin_if(only, false);
+            k.open_region();
+            let (done, same) = k.around(body);
+            if same {
+                k.close_region();
+                k.end_if();
+            }
+            done
+        })
+    }
+
+    /// Begins a role: the index of a thread in it; none for one that there can't be.
+    fn begin_warps(&mut self, role: WarpRole<'_>) -> Result<Option<Expr>, ViewError> {
+        let WarpRole {
+            name,
+            warps,
+            registers,
+        } = role;
+        let name = self.checked_name("a role", name);
+        let (first, threads) = (self.end_of_roles(), self.block[0]);
+        let all = u64::from(first) + 32 * u64::from(warps);
+        if self.in_role() || !self.is_closed() {
+            self.mistake(format!(
+                "the role `{name}` begins in a role, loop, region or branch: threads part outside of all"
+            ));
+            return Ok(None);
+        }
+        if warps == 0 || all > threads.into() || self.parting.ended {
+            self.mistake(format!(
+                "the role `{name}` of {warps} warps: the block has {threads} threads, of which {first} have a role"
+            ));
+            return Ok(None);
+        }
+        if first == 0 {
+            self.make_rings()?;
+            self.parting.before = self.nodes_before_roles();
+        } else if self.parting.before != self.nodes_before_roles() {
+            self.mistake(format!(
+                "something is done between the role `{name}` and the one before: it belongs in a role, or before the first"
+            ));
+        }
+        let end = all as u32;
+        self.begin_role(&name, end);
+        if let Some(count) = registers {
+            let whole = first % WARPGROUP == 0 && end % WARPGROUP == 0;
+            if !whole || count % 8 != 0 || !(24..=240).contains(&count) {
+                self.mistake(format!(
+                    "{count} registers a thread of the role `{name}`: whole warpgroups have a multiple of 8 from 24 to 240"
+                ));
+            }
+            self.set_registers(count, count > REGISTERS / threads / 8 * 8);
+        }
+        let each = registers.unwrap_or(REGISTERS / threads / 8 * 8);
+        self.parting.registers += each.saturating_mul(end - first);
+        self.parting.sets |= registers.is_some();
+        if self.parting.sets && self.parting.registers > REGISTERS {
+            let of_roles = self.parting.registers;
+            self.mistake(format!(
+                "{of_roles} registers of the roles up to `{name}`: a multiprocessor has {REGISTERS}, and threads would wait for more forever"
+            ));
+        }
+        let (thread, before) = (self.thread(), self.pool.constant(first.into()));
+        let within = self.pool.sub(thread, before);
+        Ok(Some(self.bounded(within, i64::from(end - first) - 1)))
+    }
+
+    fn end_warps(&mut self) {
+        self.boxes_are_read();
+        self.end_role();
+        if self.end_of_roles() == self.block[0] {
+            self.end_roles();
+            self.parting.ended = true;
+            self.count_consumers();
+        }
+    }
+
+    /// The mbarriers of rings, by one thread.
+    fn make_rings(&mut self) -> Result<(), ViewError> {
+        let rings = self.parting.rings.clone();
+        if rings.is_empty() {
+            return Ok(());
+        }
+        let (thread, zero) = (self.thread(), self.pool.constant(0));
+        let first = self.compare(Cmp::Eq, thread, zero);
+        for ring in &rings {
+            self.make_ring(ring, first)?;
+        }
+        Ok(())
+    }
+
+    /// The mbarriers of stages are made for the warps that give them back.
+    fn count_consumers(&mut self) {
+        let blocks: u32 = self.cluster.iter().product();
+        for ring in self.parting.rings.clone() {
+            let readers = self.parting.readers.get(&ring.number());
+            let warps: u32 = readers.map_or(0, |all| all.values().sum());
+            self.set_consumers(&ring, warps * blocks / ring.takers());
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Rings over TMA: one thread of a role has boxes of arrays copied to stages, and other roles multiply what is in them.
+//!
+//! ```text
+//! Kernel::produce   for each step: wait until the stage is empty, expect the bytes of its tiles, and copy them      one thread
+//! Kernel::consume   for each step: wait until the stage is full, products of its tiles, and give it back           all threads of a role
+//! ```
+//!
+//! Which stage, which phase, how many bytes, which box of which array, and the descriptors of products all follow from the tiles. The prover follows the roles
+//! as they are written: they use the same stages equally often, in the same order, and none is filled while products read it.
+
+use super::ring::{MOST_STAGES, Transport};
+use super::{Ring, Staged, Stages};
+use crate::index::Expr;
+use crate::ir::{Cmp, Handover, Kernel, RingHandle, Side};
+use crate::view::{PERIOD, View, ViewError, panels};
+
+impl Kernel {
+    /// A ring of stages over TMA, each with the tiles `tiles`, whose layouts are those that boxes of TMA and `wgmma` have in common. One role fills the stages
+    /// ([`Kernel::produce`]), others read them ([`Kernel::consume`]). It is declared before the first role.
+    ///
+    /// c = a·bᵀ for one block a tile of 64 × 64 (`examples/hopper_gemm.rs` has any size and more):
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_codegen::pipeline::{Staged, Stages, WarpRole};
+    /// use layout_codegen::view::ViewError;
+    /// use layout_core::atoms::{Scalar, wgmma};
+    /// use layout_core::{Layout, TiledMma};
+    ///
+    /// let mut k = Kernel::new("product", 256);
+    /// let (m, n, depth) = (k.size("m", 1 << 20), k.size("n", 1 << 20), k.size("k", 1 << 20));
+    /// let (a, b) = (k.input("a", Element::Bf16, &[m, depth]), k.input("b", Element::Bf16, &[n, depth]));
+    /// let c = k.output("c", Element::F32, &[m, n]);
+    /// let (i, j) = (k.tiles(Axis::X, m, 64)?, k.tiles(Axis::Y, n, 64)?);
+    /// let mma = TiledMma::new(wgmma(64, Scalar::Bf16, Scalar::F32)?, &Layout::parse("(1,1,1):(0,0,0)")?)?;
+    /// let tiles = ["tile_a", "tile_b"].map(|name| Staged::new(name, Element::Bf16, [64, 64], &[]));
+    /// let ring = k.tma_ring(Stages::new(4).lag(1), tiles)?;
+    /// let (before, steps) = (k.constant(0), k.tiles_in(depth, 64)?);
+    /// k.role(WarpRole::new("consumers", 4), |k, thread| {
+    ///     let sums = k.accumulators(&mma, [64, 64], thread)?;
+    ///     k.consume(&ring, before, steps, |k, [a, b], _| k.gemm(&mma, &a, &b, &sums))?;
+    ///     let c = c.tile(k, &[64, 64], &[i, j])?.partition_c(k, &mma, thread)?;
+    ///     k.store_fragment(&c.vectors(k, 2)?, &sums)
+    /// })?;
+    /// k.producer(WarpRole::new("producer", 4), |k| {
+    ///     k.produce(&ring, before, steps, |k, [to_a, to_b], step| {
+    ///         for (x, row, to) in [(&a, i, to_a), (&b, j, to_b)] {
+    ///             let from = x.tile(k, &[64, 64], &[row, step])?;
+    ///             k.tma_load(&from, &to)?;
+    ///         }
+    ///         Ok::<(), ViewError>(())
+    ///     })
+    /// })?;
+    /// assert_eq!(k.build(Arch(90))?.proof.covered, ["c"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for stages that there can't be and for tiles that boxes do not fill; [`ViewError::SharedMemory`].
+    #[track_caller]
+    pub fn tma_ring<const N: usize>(
+        &mut self,
+        stages: Stages,
+        tiles: [Staged<'_>; N],
+    ) -> Result<Ring<'static, N>, ViewError> {
+        self.at_line();
+        let Stages { count, lag, turns } = stages;
+        let refuse = |given: String, accepted: String| Err(ViewError::Pipeline { given, accepted });
+        if !(1..=MOST_STAGES).contains(&count) {
+            return refuse(
+                format!("a ring of {count} stages"),
+                format!("a ring has 1 to {MOST_STAGES}"),
+            );
+        }
+        if !(0..count).contains(&lag) {
+            return refuse(
+                format!("a lag of {lag} steps of {count} stages"),
+                "it is less than the number of stages".to_owned(),
+            );
+        }
+        if !(1..=4).contains(&turns) {
+            return refuse(
+                format!("{turns} roles that take turns"),
+                "1 to 4 do".to_owned(),
+            );
+        }
+        if self.end_of_roles() > 0 || self.parting.ended {
+            return refuse(
+                "a ring behind the begin of a role".to_owned(),
+                "rings over TMA are declared before the first role".to_owned(),
+            );
+        }
+        let mut views = Vec::new();
+        for tile in tiles {
+            self.checked_new_name("a tile of a ring", tile.name);
+            if !tile.uses.is_empty() {
+                return refuse(
+                    format!("uses of the tile `{}` of a ring over TMA", tile.name),
+                    "boxes and descriptors decide its layout: give no uses".to_owned(),
+                );
+            }
+            let layout = panels(tile.shape, tile.element.bytes().into())?;
+            let stages = (Some(count), PERIOD);
+            views.push(self.staged(tile.name, tile.element, &layout, stages)?);
+            self.describe(format!(
+                "{} (stages: {count}) = {layout}: what both a box of TMA and a descriptor of wgmma express",
+                tile.name.escape_default()
+            ));
+        }
+        let Ok(views) = <[View; N]>::try_from(views) else {
+            return refuse(
+                "a ring without tiles".to_owned(),
+                "each stage has at least one tile".to_owned(),
+            );
+        };
+        let Some(first) = views.first() else {
+            return refuse(
+                "a ring without tiles".to_owned(),
+                "each stage has at least one tile".to_owned(),
+            );
+        };
+        let name = format!("{}_barriers", first.name(self));
+        let at = self.shared_bytes().next_multiple_of(8);
+        let end = at + 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
+        self.extend_shared(end)?;
+        let read: Vec<_> = views.iter().zip(&tiles).map(|(view, t)| (view, t.shape)).collect();
+        let ring = self.shared_ring(&name, (count, lag, (turns, false)), at as i64, 0, &read)?;
+        self.parting.rings.push(ring.clone());
+        Ok(Ring {
+            stages: count,
+            tiles: views,
+            transport: Transport::Tma(ring),
+        })
+    }
+
+    /// Fills the stages of a ring over TMA with the tiles of `steps` steps, by the one thread of a [producer](Kernel::producer): for each step it waits until a
+    /// stage is empty, and `fill` has the tiles copied there ([`Kernel::tma_load`]), each of them whole. `before` says how many steps of the ring came before: as many as
+    /// the consumers say ([`Kernel::consume`]).
+    ///
+    /// The example of [`Kernel::tma_ring`] has one.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for a ring that is not over TMA; those of the fill.
+    #[track_caller]
+    pub fn produce<const N: usize, E: From<ViewError>>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        before: Expr,
+        steps: Expr,
+        fill: impl FnOnce(&mut Self, [View; N], Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        let handle = ring.over_tma(self)?;
+        let bytes: i64 = ring.tiles.iter().map(|t| t.bytes_of_tile(self)).sum();
+        self.steps_of_ring("fill", steps, |k, step| {
+            let index = k.pool.add(before, step);
+            k.wait_stage(&handle, Side::Empty, index)
+                .map_err(ViewError::from)?;
+            k.expect_bytes(&handle, index, bytes)
+                .map_err(ViewError::from)?;
+            let tiles = ring.used(k, &handle, index, step);
+            fill(k, tiles, step)
+        })
+    }
+
+    /// Reads the stages of a ring over TMA in `steps` steps, by all threads of a role: in each step it waits for the tiles, `body` multiplies them
+    /// ([`Kernel::gemm`]), and the stage is given back when its products are complete. Behind the loop all products are. `before` says how many steps of the ring came
+    /// before.
+    ///
+    /// The example of [`Kernel::tma_ring`] has one.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for a ring that is not over TMA; those of the body.
+    #[track_caller]
+    pub fn consume<const N: usize, E: From<ViewError>>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        before: Expr,
+        steps: Expr,
+        body: impl FnOnce(&mut Self, [View; N], Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        let handle = ring.over_tma(self)?;
+        let products = self.parting.products;
+        self.steps_of_ring("multiply", steps, |k, step| {
+            let index = k.pool.add(before, step);
+            let tiles = k.arrived_at(ring, &handle, (index, step)).map_err(E::from)?;
+            let before = k.parting.products;
+            body(k, tiles, step)?;
+            if k.parting.products > before {
+                k.wgmma_wait(handle.lag() as u32);
+            }
+            Ok::<(), E>(k.give_back(&handle, index)?)
+        })?;
+        if self.parting.products > products {
+            self.wgmma_wait(0);
+        }
+        Ok(())
+    }
+
+    /// The tiles of a step of a ring over TMA, once they are there: the step is the `index`-th of the ring, and every thread of the role waits.
+    fn arrived_at<const N: usize>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        handle: &RingHandle,
+        (index, step): (Expr, Expr),
+    ) -> Result<[View; N], ViewError> {
+        let role = (self.end_of_roles(), self.threads_of_role() / 32);
+        let readers = self.parting.readers.entry(handle.number()).or_default();
+        readers.insert(role.0, role.1);
+        self.wait_stage(handle, Side::Full, index)?;
+        Ok(ring.used(self, handle, index, step))
+    }
+
+    /// A lane of each warp of the role gives a stage back, `lag` steps after it was read.
+    fn give_back(&mut self, ring: &RingHandle, index: Expr) -> Result<(), ViewError> {
+        let (lane, zero) = (self.lane(), self.pool.constant(0));
+        if self.has_clusters() {
+            // Other blocks fill it, too: a lane tells the block of its rank.
+            let blocks: u32 = self.cluster.iter().product();
+            let blocks = self.pool.constant(blocks.into());
+            let one_each = self.compare(Cmp::Lt, lane, blocks);
+            return Ok(self.release_stage_to(ring, index, (lane, one_each))?);
+        }
+        let lane0 = self.compare(Cmp::Eq, lane, zero);
+        Ok(self.release_stage(ring, index, lane0)?)
+    }
+
+    /// Waits until the stages of all `uses` steps of a ring are given back, by the thread that filled them: in a [cluster](Kernel::clusters) a block's shared memory must be
+    /// there until no other block arrives there.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for a ring that is not over TMA.
+    #[track_caller]
+    pub fn drain<const N: usize>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        uses: Expr,
+    ) -> Result<(), ViewError> {
+        self.at_line();
+        let handle = ring.over_tma(self)?;
+        self.drained_in_role(&handle, uses)
+    }
+
+    fn drained_in_role(&mut self, ring: &RingHandle, uses: Expr) -> Result<(), ViewError> {
+        if !self.in_role() {
+            return Err(outside());
+        }
+        self.open_fresh_region();
+        let drained = self.drain_ring(ring, uses);
+        self.close_region();
+        Ok(drained?)
+    }
+
+    /// A role's turn in reading the stages of a ring, of those that take turns ([`Stages::in_turns`]): `role` is its number among them, and `turn` how many turns it has
+    /// had. `body` reads the stages of its tile ([`Kernel::consume`]); then the turn goes to the next role.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for a ring that roles do not take turns in; those of the body.
+    #[track_caller]
+    pub fn in_turn<const N: usize, E: From<ViewError>>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        (role, turn): (u32, Expr),
+        body: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        let handle = ring.over_tma(self)?;
+        if role >= handle.takers() || handle.takers() < 2 {
+            return Err(E::from(ViewError::Pipeline {
+                given: format!("turn of role {role} in the ring `{}`", ring.names(self)),
+                accepted: format!(
+                    "{} roles take turns in it (`Stages::in_turns`)",
+                    handle.takers()
+                ),
+            }));
+        }
+        self.wait_stage(&handle, Side::Turn(role), turn)
+            .map_err(ViewError::from)?;
+        body(self)?;
+        let (lane, zero) = (self.lane(), self.pool.constant(0));
+        let lane0 = self.compare(Cmp::Eq, lane, zero);
+        let handed = self.hand_over(Handover::Turn, &handle, (role, turn), lane0);
+        Ok(handed.map_err(ViewError::from)?)
+    }
+
+    /// A loop over steps of a ring, counted from 0.
+    fn steps_of_ring<E: From<ViewError>>(
+        &mut self,
+        name: &str,
+        steps: Expr,
+        body: impl FnOnce(&mut Self, Expr) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.in_role() {
+            return Err(E::from(outside()));
+        }
+        self.for_loop(name, 0, 1, steps, body)
+    }
+}
+
+fn outside() -> ViewError {
+    ViewError::Pipeline {
+        given: "a ring over TMA outside of roles".to_owned(),
+        accepted: "one role fills it and others read it (`Kernel::role`)".to_owned(),
+    }
+}
+
+impl<const N: usize> Ring<'_, N> {
+    /// The ring of a kernel over TMA.
+    fn over_tma(&self, k: &Kernel) -> Result<RingHandle, ViewError> {
+        let refuse = |accepted: &str| ViewError::Pipeline {
+            given: format!("the ring `{}`", self.names(k)),
+            accepted: accepted.to_owned(),
+        };
+        for tile in &self.tiles {
+            tile.own(k)?;
+        }
+        match &self.transport {
+            Transport::Tma(ring) => Ok(ring.clone()),
+            Transport::Copies(_) => Err(refuse(
+                "a ring over TMA (`Kernel::tma_ring`): others are for `Kernel::pipeline`",
+            )),
+        }
+    }
+
+    /// The tiles of the stage that the `index`-th step of the ring uses.
+    fn used(&self, k: &mut Kernel, ring: &RingHandle, index: Expr, step: Expr) -> [View; N] {
+        let slot = k.slot(ring, index);
+        let used = Some(Kernel::stage_use(ring, index));
+        self.tiles.each_ref().map(|t| t.stage(slot, step, used))
+    }
+}
