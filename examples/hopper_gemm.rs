@@ -155,7 +155,7 @@ pub(crate) fn persistent(whole: bool) -> Built {
 
 /// The same by two warpgroups that take turns: each multiplies half of the rows of a tile, and stores while the other one multiplies.
 pub(crate) fn ping_pong(whole: bool) -> Built {
-    let (tm, tn, tk, blocks) = (128, 128, 64, [33, 4]);
+    let (tm, tn, tk, blocks) = (128, 192, 64, [16, 8]);
     let mut k = Kernel::new("hopper_gemm_ping_pong", 384);
     let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
     let a = k.pitched_input("a", Element::Bf16, [m, depth], lda);
@@ -168,7 +168,7 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
         Staged::new("tile_a", Element::Bf16, [tm, tk], &[]),
         Staged::new("tile_b", Element::Bf16, [tn, tk], &[]),
     ];
-    let ring = k.tma_ring(Stages::new(5).lag(1).in_turns(2), tiles)?;
+    let ring = k.tma_ring(Stages::new(4).lag(1).in_turns(2), tiles)?;
     let steps = k.tiles_in(depth, tk)?;
 
     // Of the halves of a block's tile, one below the other, each role has its own.

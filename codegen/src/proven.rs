@@ -288,7 +288,12 @@ impl Kernel {
         let entry = self.finish();
         let version = fits(&entry, arch, arch.ptx_version().max("7.0"))?;
         let proof = prove(&entry)?;
-        let ptx = module(std::slice::from_ref(&entry), version, &arch.to_string());
+        let target = if is_of_hopper_alone(&entry) {
+            HOPPER_ALONE.to_owned()
+        } else {
+            arch.to_string()
+        };
+        let ptx = module(std::slice::from_ref(&entry), version, &target);
         let read = touched(&entry, |inst| match inst {
             Inst::Load { at, .. } | Inst::CopyAsync { from: at, .. } => Some(at.place()),
             _ => None,
@@ -340,7 +345,23 @@ pub(crate) fn fits(
             "it runs in clusters of blocks, which {arch} does not have: sm_90 is the first"
         ));
     }
+    if arch.0 != 90 && is_of_hopper_alone(entry) {
+        return refuse(format!(
+            "it has products of warpgroups or sets registers, which {HOPPER_ALONE} alone has: build it for Arch(90)"
+        ));
+    }
     supported(&entry.nodes, arch, version)
+}
+
+/// The target of what Hopper alone has.
+const HOPPER_ALONE: &str = "sm_90a";
+
+/// Whether a kernel has instructions that Hopper alone has.
+fn is_of_hopper_alone(entry: &Entry) -> bool {
+    let mut found = false;
+    let is = |inst: &Inst| inst.is_of_hopper_alone().then_some(0);
+    places(&entry.nodes, &is, &mut |_| found = true);
+    found
 }
 
 /// The buffers of those places that instructions give.

@@ -485,6 +485,21 @@ impl Unary {
 }
 
 impl Inst {
+    /// Whether Hopper alone has it: a text with it is for `sm_90a`, and runs on no other architecture.
+    pub(crate) fn is_of_hopper_alone(&self) -> bool {
+        let Inst::Hopper(inst) = self else {
+            return false;
+        };
+        matches!(
+            **inst,
+            Hopper::Wgmma { .. }
+                | Hopper::WgmmaFence
+                | Hopper::WgmmaCommit
+                | Hopper::WgmmaWait { .. }
+                | Hopper::SetRegisters { .. }
+        )
+    }
+
     /// The first architecture that has it (`sm_N`), and the lowest PTX version; none for a matrix instruction that only some architectures have.
     pub(crate) fn needs(&self) -> Option<(u32, &'static str)> {
         Some(match self {
@@ -520,6 +535,8 @@ impl Inst {
                 (arch, version)
             }
             Inst::LoadMatrix { .. } => (75, "6.5"),
+            // Its arrival is relaxed.
+            Inst::Hopper(inst) if matches!(**inst, Hopper::ArriveAt { .. }) => (90, "8.6"),
             Inst::Hopper(_) => (90, "8.0"),
             Inst::StoreMatrix { .. }
             | Inst::Convert {
