@@ -98,14 +98,21 @@ pub(crate) fn plain() -> Built {
 
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
         let sums = k.accumulators(&mma, [tm, tn], thread)?;
-        k.consume(&ring, none, steps, |k, [x, y], _| k.gemm(&mma, &x, &y, &sums))?;
+        k.consume(&ring, none, steps, |k, [x, y], _| {
+            k.gemm(&mma, &x, &y, &sums)
+        })?;
         let sums = k.convert_fragment(&sums, Element::Bf16)?;
-        let c = c.tile(k, &[tm, tn], &[i, j])?.partition_c(k, &mma, thread)?;
+        let c = c
+            .tile(k, &[tm, tn], &[i, j])?
+            .partition_c(k, &mma, thread)?;
         k.store_fragment(&c.vectors(k, 2)?, &sums)
     })?;
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
         k.produce(&ring, none, steps, |k, [to_a, to_b], t| {
-            let (from_a, from_b) = (a.tile(k, &[tm, tk], &[i, t])?, b.tile(k, &[tn, tk], &[j, t])?);
+            let (from_a, from_b) = (
+                a.tile(k, &[tm, tk], &[i, t])?,
+                b.tile(k, &[tn, tk], &[j, t])?,
+            );
             k.tma_load(&from_a, &to_a)?;
             k.tma_load(&from_b, &to_b)
         })
@@ -135,7 +142,9 @@ pub(crate) fn persistent(whole: bool) -> Built {
         k.persistent([m, n], [tm, tn], blocks, |k, tile| {
             let before = k.mul(tile.number(), steps);
             let sums = k.accumulators(&mma, [tm, tn], thread)?;
-            k.consume(&ring, before, steps, |k, [x, y], _| k.gemm(&mma, &x, &y, &sums))?;
+            k.consume(&ring, before, steps, |k, [x, y], _| {
+                k.gemm(&mma, &x, &y, &sums)
+            })?;
             let c = c.tile(k, &[tm, tn], &tile.at())?;
             store(k, whole, &c, &mma, (&sums, thread))
         })
@@ -144,7 +153,10 @@ pub(crate) fn persistent(whole: bool) -> Built {
         k.persistent([m, n], [tm, tn], blocks, |k, tile| {
             let (before, [i, j]) = (k.mul(tile.number(), steps), tile.at());
             k.produce(&ring, before, steps, |k, [to_a, to_b], t| {
-                let (from_a, from_b) = (a.tile(k, &[tm, tk], &[i, t])?, b.tile(k, &[tn, tk], &[j, t])?);
+                let (from_a, from_b) = (
+                    a.tile(k, &[tm, tk], &[i, t])?,
+                    b.tile(k, &[tn, tk], &[j, t])?,
+                );
                 k.tma_load(&from_a, &to_a)?;
                 k.tma_load(&from_b, &to_b)
             })
@@ -180,7 +192,9 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
                 let before = k.mul(part, steps);
                 let sums = k.accumulators(&mma, [tm, tn], thread)?;
                 k.in_turn(&ring, (half as u32, tile.number()), |k| {
-                    k.consume(&ring, before, steps, |k, [x, y], _| k.gemm(&mma, &x, &y, &sums))
+                    k.consume(&ring, before, steps, |k, [x, y], _| {
+                        k.gemm(&mma, &x, &y, &sums)
+                    })
                 })?;
                 let [i, j] = tile.at();
                 let i = k.linear(&[(2, i)], half);
@@ -193,10 +207,16 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
         k.persistent([m, n], [2 * tm, tn], blocks, |k, tile| {
             for half in 0..2 {
                 let [i, j] = tile.at();
-                let (part, i) = (k.linear(&[(2, tile.number())], half), k.linear(&[(2, i)], half));
+                let (part, i) = (
+                    k.linear(&[(2, tile.number())], half),
+                    k.linear(&[(2, i)], half),
+                );
                 let before = k.mul(part, steps);
                 k.produce(&ring, before, steps, |k, [to_a, to_b], t| {
-                    let (from_a, from_b) = (a.tile(k, &[tm, tk], &[i, t])?, b.tile(k, &[tn, tk], &[j, t])?);
+                    let (from_a, from_b) = (
+                        a.tile(k, &[tm, tk], &[i, t])?,
+                        b.tile(k, &[tn, tk], &[j, t])?,
+                    );
                     k.tma_load(&from_a, &to_a)?;
                     k.tma_load(&from_b, &to_b)
                 })?;
@@ -229,13 +249,18 @@ pub(crate) fn cluster(whole: bool) -> Built {
 
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
         let sums = k.accumulators(&mma, [tm, tn], thread)?;
-        k.consume(&ring, none, steps, |k, [x, y], _| k.gemm(&mma, &x, &y, &sums))?;
+        k.consume(&ring, none, steps, |k, [x, y], _| {
+            k.gemm(&mma, &x, &y, &sums)
+        })?;
         let c = c.tile(k, &[tm, tn], &[i, j])?;
         store(k, whole, &c, &mma, (&sums, thread))
     })?;
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
         k.produce(&ring, none, steps, |k, [to_a, to_b], t| {
-            let (from_a, from_b) = (a.tile(k, &[tm, tk], &[i, t])?, b.tile(k, &[tn, tk], &[j, t])?);
+            let (from_a, from_b) = (
+                a.tile(k, &[tm, tk], &[i, t])?,
+                b.tile(k, &[tn, tk], &[j, t])?,
+            );
             k.tma_load(&from_a, &to_a)?;
             k.tma_multicast(&from_b, &to_b, Axis::X)
         })?;
@@ -273,7 +298,10 @@ const CHECKED: usize = 1 << 16;
 
 impl Command {
     fn run(&self) -> Result<Value, Failure> {
-        let kernel = self.schedule.kernel(self.n.is_multiple_of(8)).map_err(Failure::unproven)?;
+        let kernel = self
+            .schedule
+            .kernel(self.n.is_multiple_of(8))
+            .map_err(Failure::unproven)?;
         let sizes = [
             ("m", self.m),
             ("n", self.n),
@@ -295,7 +323,11 @@ impl Command {
                 ("b", Arg::input(&b)),
                 ("c", Arg::output::<bf16>(c)),
             ];
-            args.extend(scalars.into_iter().map(|(name, scalar)| (name, Arg::Scalar(scalar))));
+            args.extend(
+                scalars
+                    .into_iter()
+                    .map(|(name, scalar)| (name, Arg::Scalar(scalar))),
+            );
             let outcome = self.flags.launch(&kernel, args)?;
             let (error, within) = errors(sizes, &a, &b, &outcome)?;
             report.ran_within(&outcome, error, within);
@@ -322,7 +354,9 @@ pub(crate) fn errors(
         let terms = row.iter().zip(column).map(|(x, y)| x.to_f64() * y.to_f64());
         let (sum, size) = terms.fold((0.0, 0.0), |(s, z), x| (s + x, z + x.abs()));
         let error = (c[at].to_f64() - sum).abs();
-        let allowed = f64::powi(0.5, 8) * sum.abs() + f64::powi(0.5, 22) * k as f64 * size + f64::powi(0.5, 126);
+        let allowed = f64::powi(0.5, 8) * sum.abs()
+            + f64::powi(0.5, 22) * k as f64 * size
+            + f64::powi(0.5, 126);
         worst = worst.max(error);
         within &= error <= allowed;
     }

@@ -754,7 +754,9 @@ impl Proven {
                 let at = b.extents.len().checked_sub(from_last)?;
                 Some(match b.extents[at] {
                     Extent::Fixed(n) => n as u64,
-                    Extent::Value(e) | Extent::Padded { used: e, .. } => self.value(e, &size).max(1),
+                    Extent::Value(e) | Extent::Padded { used: e, .. } => {
+                        self.value(e, &size).max(1)
+                    }
                     Extent::Blocks(_) => 1,
                 })
             };

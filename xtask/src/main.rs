@@ -23,7 +23,7 @@ usage: cargo xtask TASK
 tasks:
   test [--no-ptxas]   everything CI runs: formatting, lints, tests, docs, ptxas over the kernels
   kernels [--write]   compare every kernel with tests/golden/kernels.csv, or write that table anew
-  fuzz [--seed N] [--programs M]
+  fuzz [--hopper] [--seed N] [--programs M]
                       prove and run M random kernels; --program I runs one of them
   page                build the page in the browser, target/page/index.html
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path

@@ -125,7 +125,11 @@ impl Kernel {
         let at = self.shared_bytes().next_multiple_of(8);
         let end = at + 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
         self.extend_shared(end)?;
-        let read: Vec<_> = views.iter().zip(&tiles).map(|(view, t)| (view, t.shape)).collect();
+        let read: Vec<_> = views
+            .iter()
+            .zip(&tiles)
+            .map(|(view, t)| (view, t.shape))
+            .collect();
         let ring = self.shared_ring(&name, (count, lag, (turns, false)), at as i64, 0, &read)?;
         self.parting.rings.push(ring.clone());
         Ok(Ring {
@@ -153,17 +157,35 @@ impl Kernel {
         fill: impl FnOnce(&mut Self, [View; N], Expr) -> Result<(), E>,
     ) -> Result<(), E> {
         self.at_line();
-        let handle = ring.over_tma(self)?;
-        let bytes: i64 = ring.tiles.iter().map(|t| t.bytes_of_tile(self)).sum();
         self.steps_of_ring("fill", steps, |k, step| {
             let index = k.pool.add(before, step);
-            k.wait_stage(&handle, Side::Empty, index)
-                .map_err(ViewError::from)?;
-            k.expect_bytes(&handle, index, bytes)
-                .map_err(ViewError::from)?;
-            let tiles = ring.used(k, &handle, index, step);
-            fill(k, tiles, step)
+            k.fill_stage(ring, index, step, |k, tiles| fill(k, tiles, step))
         })
+    }
+
+    /// Fills one stage of a ring over TMA: a step of [`Kernel::produce`], for loops of one's own. The step is the `index`-th of the ring, and `tile` says what the stage holds
+    /// then: the same number as where it is read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::produce`].
+    #[track_caller]
+    pub fn fill_stage<const N: usize, E: From<ViewError>>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        index: Expr,
+        tile: Expr,
+        fill: impl FnOnce(&mut Self, [View; N]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.at_line();
+        let handle = self.ring_in_role(ring)?;
+        let bytes: i64 = ring.tiles.iter().map(|t| t.bytes_of_tile(self)).sum();
+        self.wait_stage(&handle, Side::Empty, index)
+            .map_err(ViewError::from)?;
+        self.expect_bytes(&handle, index, bytes)
+            .map_err(ViewError::from)?;
+        let tiles = ring.used(self, &handle, index, tile);
+        fill(self, tiles)
     }
 
     /// Reads the stages of a ring over TMA in `steps` steps, by all threads of a role: in each step it waits for the tiles, `body` multiplies them
@@ -184,50 +206,84 @@ impl Kernel {
         body: impl FnOnce(&mut Self, [View; N], Expr) -> Result<(), E>,
     ) -> Result<(), E> {
         self.at_line();
-        let handle = ring.over_tma(self)?;
+        let lag = ring.over_tma(self)?.lag();
         let products = self.parting.products;
         self.steps_of_ring("multiply", steps, |k, step| {
             let index = k.pool.add(before, step);
-            let tiles = k.arrived_at(ring, &handle, (index, step)).map_err(E::from)?;
+            let tiles = k.arrived(ring, index, step)?;
             let before = k.parting.products;
             body(k, tiles, step)?;
             if k.parting.products > before {
-                k.wgmma_wait(handle.lag() as u32);
+                k.wait_products(lag as u32);
             }
-            Ok::<(), E>(k.give_back(&handle, index)?)
+            Ok::<(), E>(k.give_back(ring, index)?)
         })?;
         if self.parting.products > products {
-            self.wgmma_wait(0);
+            self.wait_products(0);
         }
         Ok(())
     }
 
-    /// The tiles of a step of a ring over TMA, once they are there: the step is the `index`-th of the ring, and every thread of the role waits.
-    fn arrived_at<const N: usize>(
+    /// The tiles of one stage of a ring over TMA, once they are there: a step of [`Kernel::consume`], for loops of one's own. The step is the `index`-th of the ring, `tile` what the
+    /// stage holds then; every thread of the role waits.
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Pipeline`] for a ring that is not over TMA, and outside of roles.
+    #[track_caller]
+    pub fn arrived<const N: usize>(
         &mut self,
         ring: &Ring<'_, N>,
-        handle: &RingHandle,
-        (index, step): (Expr, Expr),
+        index: Expr,
+        tile: Expr,
     ) -> Result<[View; N], ViewError> {
+        self.at_line();
+        let handle = self.ring_in_role(ring)?;
         let role = (self.end_of_roles(), self.threads_of_role() / 32);
         let readers = self.parting.readers.entry(handle.number()).or_default();
         readers.insert(role.0, role.1);
-        self.wait_stage(handle, Side::Full, index)?;
-        Ok(ring.used(self, handle, index, step))
+        self.wait_stage(&handle, Side::Full, index)?;
+        Ok(ring.used(self, &handle, index, tile))
     }
 
-    /// A lane of each warp of the role gives a stage back, `lag` steps after it was read.
-    fn give_back(&mut self, ring: &RingHandle, index: Expr) -> Result<(), ViewError> {
+    /// Waits until all groups of products of this warpgroup but the youngest `in_flight` are complete: each call of [`Kernel::gemm`] by `wgmma` is a group.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// k.wait_products(0);
+    /// ```
+    #[track_caller]
+    pub fn wait_products(&mut self, in_flight: u32) {
+        self.at_line();
+        self.wgmma_wait(in_flight);
+    }
+
+    /// Gives back the stage that was read the ring's lag before step `index`, by a lane of each warp of the role: the end of a step of [`Kernel::consume`], for loops of one's own.
+    /// Products that read it are complete ([`Kernel::wait_products`]).
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::arrived`].
+    #[track_caller]
+    pub fn give_back<const N: usize>(
+        &mut self,
+        ring: &Ring<'_, N>,
+        index: Expr,
+    ) -> Result<(), ViewError> {
+        self.at_line();
+        let ring = self.ring_in_role(ring)?;
         let (lane, zero) = (self.lane(), self.pool.constant(0));
         if self.has_clusters() {
             // Other blocks fill it, too: a lane tells the block of its rank.
             let blocks: u32 = self.cluster.iter().product();
             let blocks = self.pool.constant(blocks.into());
             let one_each = self.compare(Cmp::Lt, lane, blocks);
-            return Ok(self.release_stage_to(ring, index, (lane, one_each))?);
+            return Ok(self.release_stage_to(&ring, index, (lane, one_each))?);
         }
         let lane0 = self.compare(Cmp::Eq, lane, zero);
-        Ok(self.release_stage(ring, index, lane0)?)
+        Ok(self.release_stage(&ring, index, lane0)?)
     }
 
     /// Waits until the stages of all `uses` steps of a ring are given back, by the thread that filled them: in a [cluster](Kernel::clusters) a block's shared memory must be
@@ -243,16 +299,9 @@ impl Kernel {
         uses: Expr,
     ) -> Result<(), ViewError> {
         self.at_line();
-        let handle = ring.over_tma(self)?;
-        self.drained_in_role(&handle, uses)
-    }
-
-    fn drained_in_role(&mut self, ring: &RingHandle, uses: Expr) -> Result<(), ViewError> {
-        if !self.in_role() {
-            return Err(outside());
-        }
+        let handle = self.ring_in_role(ring)?;
         self.open_fresh_region();
-        let drained = self.drain_ring(ring, uses);
+        let drained = self.drain_ring(&handle, uses);
         self.close_region();
         Ok(drained?)
     }
@@ -271,7 +320,7 @@ impl Kernel {
         body: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.at_line();
-        let handle = ring.over_tma(self)?;
+        let handle = self.ring_in_role(ring)?;
         if role >= handle.takers() || handle.takers() < 2 {
             return Err(E::from(ViewError::Pipeline {
                 given: format!("turn of role {role} in the ring `{}`", ring.names(self)),
@@ -301,6 +350,16 @@ impl Kernel {
             return Err(E::from(outside()));
         }
         self.for_loop(name, 0, 1, steps, body)
+    }
+
+    /// A ring over TMA, within a role.
+    fn ring_in_role<const N: usize>(&self, ring: &Ring<'_, N>) -> Result<RingHandle, ViewError> {
+        let handle = ring.over_tma(self)?;
+        if self.in_role() {
+            Ok(handle)
+        } else {
+            Err(outside())
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use layout_core::{Layout, LayoutError, Swizzled};
 use super::ViewError;
 use crate::index::{Expr, Node};
 use crate::ir::{
-    Arrangement, Axis, Buffer, Cmp, Element, Extent, Kernel, LoopHandle, Role, Space, StageUse, Stride,
+    Arrangement, Axis, Buffer, Cmp, Element, Extent, Kernel, LoopHandle, Role, Space, StageUse,
+    Stride,
 };
 
 /// A buffer, seen from a coordinate.

@@ -75,7 +75,8 @@ impl Kernel {
                     self.cluster.map(|n| n.to_string()).join(" x "),
                     ['x', 'y', 'z'][axis as usize]
                 ),
-                accepted: "the blocks of the cluster lie along that axis (`Kernel::clusters`)".to_owned(),
+                accepted: "the blocks of the cluster lie along that axis (`Kernel::clusters`)"
+                    .to_owned(),
             });
         }
         self.load_boxes(from, to, Some((axis, i64::from(blocks))))
@@ -104,7 +105,11 @@ impl Kernel {
         let describe = |view: &View, shape: &[i64]| {
             let shape: Vec<_> = shape.iter().map(ToString::to_string).collect();
             let element = view.element.map_or(String::new(), |e| format!(" of {e}"));
-            format!("a tile {}{element} of `{}`", shape.join("x"), view.name(self))
+            format!(
+                "a tile {}{element} of `{}`",
+                shape.join("x"),
+                view.name(self)
+            )
         };
         if from.element != to.element {
             return Err(ViewError::Elements {
@@ -126,8 +131,8 @@ impl Kernel {
             let ring = self.parting.rings.get(used.ring)?;
             Some((ring.clone(), used.index))
         });
-        let (ring, index) = ring
-            .ok_or_else(|| refuse("it is to a tile that `Kernel::produce` fills"))?;
+        let (ring, index) =
+            ring.ok_or_else(|| refuse("it is to a tile that `Kernel::produce` fills"))?;
         let boxes = self.boxes_of(to)?;
         let zero = self.pool.constant(0);
         let (rank, blocks) = match shared {
@@ -136,7 +141,11 @@ impl Kernel {
         };
         // Each block copies some of the boxes, or some rows of each.
         let whole = boxes.copies % blocks == 0;
-        let rows = if whole { boxes.rows } else { boxes.rows / blocks };
+        let rows = if whole {
+            boxes.rows
+        } else {
+            boxes.rows / blocks
+        };
         if rows * blocks != boxes.rows * if whole { blocks } else { 1 } || rows % 8 != 0 {
             return Err(ViewError::Pipeline {
                 given: format!(
@@ -146,14 +155,21 @@ impl Kernel {
                 accepted: "the blocks divide its boxes, or their rows by eights".to_owned(),
             });
         }
-        let count = if whole { boxes.copies / blocks } else { boxes.copies };
+        let count = if whole {
+            boxes.copies / blocks
+        } else {
+            boxes.copies
+        };
         let map = self.map_of(from, [rows, boxes.columns], boxes.swizzle_bytes)?;
         let to_all = shared.map(|(_, blocks)| (1u16 << blocks) - 1);
         for number in 0..count {
             let of_rank = self.pool.scale(rank, if whole { count } else { 0 });
             let number = self.pool.constant(number);
             let number = self.pool.add(of_rank, number);
-            let (panel, below) = (self.pool.div(number, boxes.down), self.pool.rem(number, boxes.down));
+            let (panel, below) = (
+                self.pool.div(number, boxes.down),
+                self.pool.rem(number, boxes.down),
+            );
             let below = self.pool.scale(below, boxes.rows);
             let within = self.pool.scale(rank, if whole { 0 } else { rows });
             let down = self.pool.add(below, within);
@@ -257,4 +273,3 @@ impl Kernel {
         Ok(map)
     }
 }
-

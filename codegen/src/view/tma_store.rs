@@ -73,7 +73,9 @@ impl Strips {
             let mut of_block = Vec::new();
             for j in 0..4 {
                 let [down, across] = corner(j);
-                let at = pairs.iter().position(|(at, ..)| *at == [first[0] + down, first[1] + across]);
+                let at = pairs
+                    .iter()
+                    .position(|(at, ..)| *at == [first[0] + down, first[1] + across]);
                 let Some(at) = at else {
                     return Ok(None);
                 };
@@ -107,7 +109,9 @@ impl Strips {
                 .collect();
             let neighbours = blocks.chunks(wide).all(|blocks| {
                 let [row, column] = blocks[0].0;
-                let side_by_side = (0..).zip(blocks).all(|(i, (at, _))| *at == [row, column + BLOCK * i]);
+                let side_by_side = (0..)
+                    .zip(blocks)
+                    .all(|(i, (at, _))| *at == [row, column + BLOCK * i]);
                 blocks.len() == wide && side_by_side
             });
             neighbours.then_some((strips, BLOCK * wide as i64))
@@ -116,7 +120,8 @@ impl Strips {
             return Ok(None);
         };
         let of_warp = tv.get(0)?.compose(&Layout::mode(threads / LANES, LANES)?)?;
-        let by_mode = |strides: [i64; 2]| Layout::flat(&[rows, columns], &strides)?.compose(&of_warp);
+        let by_mode =
+            |strides: [i64; 2]| Layout::flat(&[rows, columns], &strides)?.compose(&of_warp);
         Ok(Some(Self {
             of_warp: [by_mode([1, 0])?, by_mode([0, 1])?],
             all,
@@ -232,7 +237,9 @@ impl Kernel {
         let name = self.unique_buffer(&format!("{}_boxes", to.name(self)));
         let outer = vec![PLACES * place, place, 0];
         let places = self.shared_at(&name, BYTES, shared, at as i64, extents.into(), outer);
-        self.describe(format!("{name} (a place of a warp) = {derived}: what a box of TMA reads"));
+        self.describe(format!(
+            "{name} (a place of a warp) = {derived}: what a box of TMA reads"
+        ));
         let (zero, lane) = (self.pool.constant(0), self.lane());
         Ok(Sends {
             map,
@@ -250,8 +257,7 @@ impl Kernel {
         (number, strip): (i64, &Strip),
         sends: &Sends,
     ) -> Result<(), ViewError> {
-        let [place, which, zero] =
-            [number % PLACES, number, 0].map(|c| self.pool.constant(c));
+        let [place, which, zero] = [number % PLACES, number, 0].map(|c| self.pool.constant(c));
         self.open_region();
         if number >= PLACES || self.in_loop() {
             // What the place was filled with before is read.
@@ -272,7 +278,9 @@ impl Kernel {
         }
         self.fence_for_copies();
         self.warp_barrier();
-        let from = sends.places.element(self, &[zero, zero, sends.warp, place, which])?;
+        let from = sends
+            .places
+            .element(self, &[zero, zero, sends.warp, place, which])?;
         let mut by = Vec::new();
         for (mode, map) in strips.of_warp.iter().enumerate() {
             let of_warp = index(&mut self.pool, map, &[sends.warp])?;

@@ -252,7 +252,12 @@ impl Exchange {
         let (results, warps) = ((values.len() << self.apart.len()) as i64, count as i64);
         let layout = Layout::flat(&[results, warps], &[warps, 1])?;
         let name = k.unique("partials");
-        let partials = k.staged(&name, element, &Swizzled::from(layout), (None, crate::view::buffer::LINE))?;
+        let partials = k.staged(
+            &name,
+            element,
+            &Swizzled::from(layout),
+            (None, crate::view::buffer::LINE),
+        )?;
         let (thread, warp) = (k.thread(), k.warp());
         let mut first = k.pool.constant(0);
         for (i, &bit) in self.apart.iter().enumerate() {

@@ -17,7 +17,7 @@ use super::product::element_of;
 use super::{Fragment, registers_of};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Element, Factor, Kernel, Matrix, Reg, Strides};
+use crate::ir::{Cmp, Element, Factor, Kernel, Matrix, Reg, StageUse, Strides};
 use crate::view::tiled::operand_tv;
 use crate::view::{View, ViewError};
 
@@ -99,7 +99,8 @@ impl Atoms {
             .step_by(each as usize)
             .map(|first| place(tv.at(&[0, first])))
             .collect();
-        let by_mode = |strides: [i64; 2]| Layout::flat(&[rows, columns], &strides)?.compose(&of_group);
+        let by_mode =
+            |strides: [i64; 2]| Layout::flat(&[rows, columns], &strides)?.compose(&of_group);
         let down = within.iter().take_while(|at| at[1] == within[0][1]).count();
         Ok(Some(Self {
             of_group: [by_mode([1, 0])?, by_mode([0, 1])?],
@@ -145,7 +146,10 @@ impl Kernel {
             }
             Multiplicand::Shared(a) => a.tile_shape(self)?.to_vec(),
         };
-        let shapes = [('A', a_shape, [rows, depth]), ('B', b_shape, [columns, depth])];
+        let shapes = [
+            ('A', a_shape, [rows, depth]),
+            ('B', b_shape, [columns, depth]),
+        ];
         for (operand, given, wanted) in shapes {
             if given != wanted {
                 let shape: Vec<_> = given.iter().map(ToString::to_string).collect();
@@ -162,7 +166,9 @@ impl Kernel {
         }
         let tv = operand_tv(mma, Operand::C, &[rows, columns])?;
         let class = registers_of(c.element(), false).0;
-        let sums = c.in_order_of(&tv).filter(|all| all.iter().all(|r| r.class == class));
+        let sums = c
+            .in_order_of(&tv)
+            .filter(|all| all.iter().all(|r| r.class == class));
         let atoms = Atoms::of(&atom, &tv, [rows, columns])?;
         let (Some(sums), Some(atoms), true) =
             (sums, atoms, element_of(atom.c_type) == Some(c.element()))
@@ -181,16 +187,27 @@ impl Kernel {
                 let tv = operand_tv(mma, Operand::A, &[rows, depth])?;
                 let registers = a.in_order_of(&tv).filter(|all| {
                     let fits = element_of(atom.a_type) == Some(a.element());
-                    fits && all.iter().all(|r| r.class == registers_of(a.element(), true).0)
+                    fits && all
+                        .iter()
+                        .all(|r| r.class == registers_of(a.element(), true).0)
                 });
-                let registers =
-                    registers.ok_or_else(|| refuse('A', a.describe(), format!("(thread, value) by {tv}")))?;
+                let registers = registers
+                    .ok_or_else(|| refuse('A', a.describe(), format!("(thread, value) by {tv}")))?;
                 let each = atom.registers()[0] as usize;
                 Some(registers.chunks(each).map(<[Reg]>::to_vec).collect())
             }
         };
+        let of_a = match a {
+            Multiplicand::Shared(a) => {
+                let operand = (element_of(atom.a_type), 'A');
+                Some((a, self.described(&atom, a, operand)?))
+            }
+            Multiplicand::Fragment(_) => None,
+        };
+        let of_b = self.described(&atom, b, (element_of(atom.b_type), 'B'))?;
         let group = self.pool.shr(c.thread, 7);
-        let [row, column] = [0, 1].map(|mode| index(&mut self.pool, &atoms.of_group[mode], &[group]));
+        let [row, column] =
+            [0, 1].map(|mode| index(&mut self.pool, &atoms.of_group[mode], &[group]));
         let first = [row?, column?];
         let zero = self.pool.constant(0);
         let add = self.compare(Cmp::Eq, zero, zero);
@@ -205,19 +222,14 @@ impl Kernel {
                     let within = self.pool.constant(at[mode]);
                     self.pool.add(first[mode], within)
                 });
-                let factor = match (a, &fragment) {
-                    (Multiplicand::Shared(a), _) => {
-                        let of_a = (element_of(atom.a_type), 'A');
-                        Factor::Shared(self.stage_matrix(&instruction, a, [row, k], of_a)?)
-                    }
-                    (Multiplicand::Fragment(_), all) => {
-                        let at = number % atoms.down + atoms.down * step as usize;
-                        let registers = all.as_ref().and_then(|all| all.get(at));
-                        Factor::Fragment(registers.cloned().unwrap_or_default())
-                    }
+                let factor = if let Some((a, of_a)) = of_a {
+                    Factor::Shared(self.stage_matrix(a, [row, k], of_a)?)
+                } else {
+                    let at = number % atoms.down + atoms.down * step as usize;
+                    let registers = fragment.as_ref().and_then(|all| all.get(at));
+                    Factor::Fragment(registers.cloned().unwrap_or_default())
                 };
-                let of_b = (element_of(atom.b_type), 'B');
-                let b = self.stage_matrix(&instruction, b, [column, k], of_b)?;
+                let b = self.stage_matrix(b, [column, k], of_b)?;
                 self.wgmma(&instruction, d, (factor, b), (false, add));
             }
         }
@@ -226,23 +238,24 @@ impl Kernel {
         Ok(())
     }
 
-    /// The operand of `wgmma` in a stage from an index of its side and of k.
-    fn stage_matrix(
-        &mut self,
+    /// What a matrix descriptor says of the tile of a stage, and the use of the stage.
+    fn described(
+        &self,
         atom: &MmaAtom,
         view: &View,
-        [side, k]: [Expr; 2],
         (element, operand): (Option<Element>, char),
-    ) -> Result<Matrix, ViewError> {
+    ) -> Result<(Strides, StageUse), ViewError> {
         let refuse = |given: String, wanted: &str| ViewError::Operand {
             instruction: atom.name,
             operand,
             given,
             wanted: wanted.to_owned(),
         };
-        let name = view.name(self).to_owned();
+        let name = view.name(self);
         if view.element != element {
-            let given = view.element.map_or("no element".to_owned(), |e| e.to_string());
+            let given = view
+                .element
+                .map_or("no element".to_owned(), |e| e.to_string());
             return Err(refuse(
                 format!("`{name}` of {given}"),
                 &element.map_or("another type".to_owned(), |e| e.to_string()),
@@ -256,15 +269,26 @@ impl Kernel {
         };
         let bytes = self.buffer(view.buffer).bytes;
         let layout = self.panels_of(view)?;
-        let k_major = !view.reversed;
-        let descriptor = MatrixDescriptor::of(&layout, bytes, k_major)
-            .map_err(|e| refuse(format!("`{name}`"), &format!("a stage that a matrix descriptor describes: {e}")))?;
+        let descriptor = MatrixDescriptor::of(&layout, bytes, !view.reversed).map_err(|e| {
+            let wanted = format!("a stage that a matrix descriptor describes: {e}");
+            refuse(format!("`{name}`"), &wanted)
+        })?;
         let strides = Strides {
             leading: descriptor.leading_bytes,
             stride: descriptor.stride_bytes,
             mode: descriptor.mode(),
         };
+        Ok((strides, used))
+    }
+
+    /// The operand of `wgmma` in a stage from an index of its side and of k.
+    fn stage_matrix(
+        &mut self,
+        view: &View,
+        [side, k]: [Expr; 2],
+        (strides, used): (Strides, StageUse),
+    ) -> Result<Matrix, ViewError> {
         let by = view.ordered(&[side, k]);
-        Ok(self.matrix((view, &by), k_major, strides, used)?)
+        Ok(self.matrix((view, &by), !view.reversed, strides, used)?)
     }
 }
