@@ -5,6 +5,7 @@ mod adversary;
 mod alike;
 mod build;
 mod convert;
+mod hopper;
 mod indices;
 mod launch;
 mod lines;

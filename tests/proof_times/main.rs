@@ -18,6 +18,9 @@ mod gemm_swiglu;
 #[path = "../../examples/gemm_tile.rs"]
 #[allow(dead_code)]
 mod gemm_tile;
+#[path = "../../examples/hopper_gemm.rs"]
+#[allow(dead_code)]
+mod hopper_gemm;
 #[path = "../../examples/layer_norm.rs"]
 #[allow(dead_code)]
 mod layer_norm;
@@ -145,6 +148,27 @@ rows!(row_sums, row_sums);
 
 fn built(kernel: Result<Proven, Box<dyn Error>>) -> Proven {
     kernel.unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn hopper_gemm() {
+    use hopper_gemm::Schedule;
+    let mut times = Times::new("hopper_gemm");
+    for schedule in [
+        Schedule::Plain,
+        Schedule::Persistent,
+        Schedule::PingPong,
+        Schedule::Cluster,
+    ] {
+        for whole in [true, false] {
+            let kernel = built(schedule.kernel(whole));
+            times.add(
+                &format!("{schedule:?}, whole rows: {whole}"),
+                kernel.entry(),
+            );
+        }
+    }
+    times.assert_within_limit();
 }
 
 #[test]

@@ -121,7 +121,7 @@ impl Kernel {
                 "each stage has at least one tile".to_owned(),
             );
         };
-        let name = format!("{}_barriers", first.name(self));
+        let name = format!("{}_ring", first.name(self));
         let at = self.shared_bytes().next_multiple_of(8);
         let end = at + 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
         self.extend_shared(end)?;
