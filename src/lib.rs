@@ -155,6 +155,11 @@ struct KernelsLaunchingPage;
 #[doc = include_str!("../docs/own-kernels.md")]
 struct OwnKernelsPage;
 
+/// The snippets of `docs/own-kernels-hopper.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/own-kernels-hopper.md")]
+struct OwnKernelsHopperPage;
+
 /// The snippets of `docs/own-kernels-products.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels-products.md")]
