@@ -63,11 +63,16 @@ pub(crate) fn check_shared(
     bytes: u32,
     active: u32,
 ) -> u32 {
-    let (mut worst, mut low) = (0u32, 0u32);
-    for a in at {
-        worst = worst.max(*a);
-        low |= *a;
+    // Eight at a time, as they lie in vector registers.
+    let (mut worst, mut low) = ([0u32; 8], [0u32; 8]);
+    for eight in at.as_chunks::<8>().0 {
+        for i in 0..8 {
+            worst[i] = worst[i].max(eight[i]);
+            low[i] |= eight[i];
+        }
     }
+    let worst = worst.into_iter().fold(0, u32::max);
+    let low = low.into_iter().fold(0, |all, a| all | a);
     let fits = env
         .shared
         .size
