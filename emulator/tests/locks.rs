@@ -189,14 +189,16 @@ fn instructions_of_a_warp_behind_a_lock() {
             };
             let body = format!("{body} st.global.u32 [%mine+16], %r5;");
             let text = text(&body, &lock.replace("PAUSE", ""), unlock, false);
-            let (data, report) = run(&text, 1, 32, 200_000, 0);
-            assert!(
-                report.is_clean(),
-                "{name}: {together}: {}",
-                report.findings[0]
-            );
-            assert_eq!(data[1], 32);
-            assert_eq!(data[4..36], [expected; 32], "{name}: {together}");
+            for schedule in 0..4 {
+                let (data, report) = run(&text, 1, 32, 200_000, schedule);
+                assert!(
+                    report.is_clean(),
+                    "{name}, {schedule}: {together}: {}",
+                    report.findings[0]
+                );
+                assert_eq!(data[1], 32);
+                assert_eq!(data[4..36], [expected; 32], "{name}: {together}");
+            }
         }
     }
 }
@@ -355,7 +357,14 @@ fn lanes_that_wait_elsewhere() {
     setp.lt.u32 %p1, %lane, 16; @%p1 bra A; redux.sync.add.u32 %r1, 1, -1; bra E;
     {elsewhere}\nE: bar.sync 0;"
         );
-        let (_, report) = run(&with_out(&body), 1, 64, 8_000_000, 0);
-        assert_eq!(kinds(&report), expected, "{body}\n{:#?}", report.findings);
+        for schedule in 0..4 {
+            let (_, report) = run(&with_out(&body), 1, 64, 8_000_000, schedule);
+            assert_eq!(
+                kinds(&report),
+                expected,
+                "{schedule}: {body}\n{:#?}",
+                report.findings
+            );
+        }
     }
 }
