@@ -310,17 +310,20 @@ fn exit_early(p: &mut Program) {
     }
 }
 
-/// Makes every branch back over an instruction that looks at memory, or over a call, a [`Op::Spin`].
+/// Makes every branch back over an instruction that looks at memory, or over a call of a function that may, a [`Op::Spin`].
 fn spins(p: &mut Program) {
     let looks = |inst: &Inst| match &inst.op {
         Op::Ld(a) => a.strong,
         Op::Atom(a) => a.d.row != NONE,
-        Op::Atoms(_) | Op::Atom128(_) | Op::Call(_) => true,
+        Op::Atoms(_) | Op::Atom128(_) => true,
         _ => false,
     };
+    if !p.insts.iter().any(looks) {
+        return;
+    }
     let mut last = None;
     for (pc, inst) in p.insts.iter_mut().enumerate() {
-        if looks(inst) {
+        if looks(inst) || matches!(inst.op, Op::Call(_)) {
             last = Some(pc as u32);
         }
         if let Op::Bra { target, uni } = inst.op

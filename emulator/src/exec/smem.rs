@@ -38,14 +38,17 @@ pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, start: u64) -> [
         }
         _ => {
             let row = addresses(w, a);
+            let mut beyond = 0;
             for l in 0..32 {
                 let x = row[l].wrapping_sub(window);
-                let x = if x >> 32 == 0 {
-                    (x as u32).wrapping_sub(first)
-                } else {
-                    u32::MAX
-                };
-                out[l] = if (active >> l) & 1 != 0 { x } else { 0 };
+                let on = if (active >> l) & 1 != 0 { u32::MAX } else { 0 };
+                out[l] = (x as u32).wrapping_sub(first) & on;
+                beyond |= (x >> 32) as u32 & on;
+            }
+            if beyond != 0 {
+                for l in lanes_of(active).filter(|l| row[*l].wrapping_sub(window) >> 32 != 0) {
+                    out[l] = u32::MAX;
+                }
             }
         }
     }
