@@ -42,7 +42,7 @@ const ENDS: [&str; 14] = [
 fn stretches(program: &Program) -> HashMap<u32, u32> {
     let mut starts = vec![false; program.insts.len() + 1];
     for (pc, (inst, meta)) in program.insts.iter().zip(&program.meta).enumerate() {
-        if let Op::Bra { target, .. } = inst.op
+        if let Op::Bra { target, .. } | Op::Spin { target, .. } = inst.op
             && let Some(start) = starts.get_mut(target as usize)
         {
             *start = true;

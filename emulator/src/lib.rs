@@ -7,7 +7,8 @@
 //! # What it models
 //!
 //! - Divergence: lanes that diverge reconverge at the immediate post-dominator; divergent groups of lanes take turns, so that lanes may
-//!   wait for each other. Instructions of a warp are in order, and there is no instruction-level timing.
+//!   wait for each other, and instructions that lanes execute together (`shfl.sync`, `mma.sync`) wait for all of them. Instructions of a warp are in order, and there
+//!   is no instruction-level timing.
 //! - Races between lanes of one warp are seen within one instruction (different values stored to one place) and for `cp.async`;
 //!   otherwise the lanes of a warp count as ordered by the order of instructions, unless [`Options::lane_races`] asks for more.
 //! - Undefined values are reported where they are used, not where they are moved ([`FindingKind::UndefinedRegister`]).

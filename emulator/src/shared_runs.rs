@@ -96,12 +96,20 @@ impl Shadow {
         }
         let warp = who.warp() as usize & 31;
         let now = self.seen[warp][warp];
+        let column = warp * self.cells.len();
         for run in runs {
             let units = self.units(*run, first);
-            let column = warp * self.cells.len();
-            self.reads[column + units.start..column + units.end].fill(now);
-            self.last_reader[units.clone()].fill(who);
-            for clock in &mut self.newest[units] {
+            let reads = &mut self.reads[column + units.start..column + units.end];
+            let last = &mut self.last_reader[units.clone()];
+            let newest = &mut self.newest[units];
+            // Mostly one unit or many.
+            if let ([read], [last], [newest]) = (&mut *reads, &mut *last, &mut *newest) {
+                (*read, *last, *newest) = (now, who, now.max(*newest));
+                continue;
+            }
+            reads.fill(now);
+            last.fill(who);
+            for clock in newest {
                 *clock = (*clock).max(now);
             }
         }
@@ -121,8 +129,10 @@ impl Shadow {
         let clock = self.seen[warp][warp];
         let first = (offset >> self.grain) as usize;
         let units = first..first + (bytes >> self.grain) as usize;
-        if let Some(cells) = self.cells.get_mut(units) {
-            cells.fill(Cell { clock, who });
+        match self.cells.get_mut(units) {
+            Some([cell]) => *cell = Cell { clock, who },
+            Some(cells) => cells.fill(Cell { clock, who }),
+            None => {}
         }
     }
 }

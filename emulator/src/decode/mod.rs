@@ -265,6 +265,7 @@ fn program<'a>(
     exit_early(&mut d.program);
     d.program.communicates = d.program.uses_heap || d.program.insts.iter().any(communicates);
     cfg::analyse(&mut d.program, d.uses);
+    spins(&mut d.program);
     let (params, param_bytes) = kernel_params;
     Ok((params, param_bytes, d.program))
 }
@@ -305,6 +306,31 @@ fn exit_early(p: &mut Program) {
             && leaves(p, target)
         {
             p.insts[pc].op = Op::Exit;
+        }
+    }
+}
+
+/// Makes every branch back over an instruction that looks at memory, or over a call of a function that may, a [`Op::Spin`].
+fn spins(p: &mut Program) {
+    let looks = |inst: &Inst| match &inst.op {
+        Op::Ld(a) => a.strong,
+        Op::Atom(a) => a.d.row != NONE,
+        Op::Atoms(_) | Op::Atom128(_) => true,
+        _ => false,
+    };
+    if !p.insts.iter().any(looks) {
+        return;
+    }
+    let mut last = None;
+    for (pc, inst) in p.insts.iter_mut().enumerate() {
+        if looks(inst) || matches!(inst.op, Op::Call(_)) {
+            last = Some(pc as u32);
+        }
+        if let Op::Bra { target, uni } = inst.op
+            && last >= Some(target)
+            && target <= pc as u32
+        {
+            inst.op = Op::Spin { target, uni };
         }
     }
 }

@@ -224,7 +224,9 @@ fn shared(
     let lanes = check_shared(cx, env, w, pc, &offsets, bytes, active);
     count_wavefronts(env, pc, SharedAccess::Store { bytes }, &offsets, lanes);
     observe(cx, env, w, pc, &offsets, bytes, lanes);
-    synchronise(env, w, &offsets, lanes, Strong::Update, a.order);
+    if cx.program.relaxes {
+        synchronise(env, w, &offsets, lanes, Strong::Update, a.order);
+    }
     let operands = Operands::of(w, a);
     let mut old = [0; 32];
     for (l, same) in runs(&offsets, lanes) {

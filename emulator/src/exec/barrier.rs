@@ -5,7 +5,7 @@
 //! that exit do not arrive. Completion joins the clocks of all who arrived, so that accesses before it are ordered before accesses after it; `bar.arrive` gives
 //! its clock and goes on.
 //!
-//! `.aligned` (which `bar` always is) promises that all threads execute the same instruction: those of a warp, for which [`Warp::wait_for_aligned`] waits, and,
+//! `.aligned` (which `bar` always is) promises that all threads execute the same instruction: those of a warp, for which [`Warp::wait_for_others`] waits, and,
 //! without a count, those of the block. With a count, roles may meet at instructions of their own.
 
 use std::fmt::Write;
@@ -295,7 +295,7 @@ pub(crate) fn deadlock(cx: &Context<'_>, env: &mut Env, warps: &[Warp], each: us
             // A barrier is behind the split, what is tried again before it.
             let again = matches!(
                 s.state,
-                State::Poll | State::Cluster | State::Wgmma(_) | State::Aligned
+                State::Poll | State::Cluster | State::Wgmma(_) | State::Together
             );
             let pc = (s.pc as usize).saturating_sub(usize::from(!again));
             let line = cx.program.meta[pc].line;

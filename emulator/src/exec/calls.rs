@@ -12,7 +12,7 @@ use super::compare::mask_of;
 use super::mem::{get_lane, lanes_of, set_lane};
 use super::services;
 use super::step::{Next, mark_defined};
-use super::undefined::Passed;
+use super::undefined::{ALL, Passed};
 use super::warp::Warp;
 use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
@@ -373,53 +373,63 @@ fn save(w: &mut Warp, f: &Function, number: u32, call: &Call, node: usize) {
     to.predicates.clear();
     to.r32.clear();
     to.r64.clear();
-    let mut defined = std::mem::take(&mut to.defined);
-    defined.extend(kept(f, call).map(|r| w.defined(r.file, r.row)));
-    let to = &mut w.active[node];
-    to.defined = defined;
     for r in kept(f, call) {
         let row = r.row as usize;
         match r.file {
             File::Pred => {
+                to.defined.push(w.def_p[row]);
                 to.predicates.push(w.p[row]);
             }
             File::R32 => {
+                to.defined.push(w.def32[row]);
                 to.r32.push(w.r32[row]);
             }
             File::R64 => {
+                to.defined.push(w.def64[row]);
                 to.r64.push(w.r64[row]);
             }
         }
+    }
+    if w.watch == ALL {
+        let mut defined = std::mem::take(&mut to.defined);
+        defined.clear();
+        defined.extend(kept(f, call).map(|r| w.defined(r.file, r.row)));
+        w.active[node].defined = defined;
     }
 }
 
 /// Takes them back in `lanes`, some of those that called.
 #[cfg_attr(not(target_family = "wasm"), inline(always))]
 fn restore(w: &mut Warp, f: &Function, call: &Call, node: usize, lanes: u32) {
-    let defined = std::mem::take(&mut w.active[node].defined);
-    for (r, defined) in kept(f, call).zip(&defined) {
-        w.define(r.file, r.row, lanes & defined);
-        w.undefine(r.file, r.row, lanes & !defined);
+    if w.watch == ALL {
+        let defined = std::mem::take(&mut w.active[node].defined);
+        for (r, defined) in kept(f, call).zip(&defined) {
+            w.define(r.file, r.row, lanes & defined);
+            w.undefine(r.file, r.row, lanes & !defined);
+        }
+        w.active[node].defined = defined;
     }
-    w.active[node].defined = defined;
     let from = &w.active[node];
     let mut predicates = from.predicates.iter();
     let (mut rows32, mut rows64) = (from.r32.iter(), from.r64.iter());
     let choose = |old: &mut u32, new: u32| *old = (*old & !lanes) | (new & lanes);
-    for r in kept(f, call) {
+    for (r, defined) in kept(f, call).zip(&from.defined) {
         let row = r.row as usize;
         match r.file {
             File::Pred => {
+                choose(&mut w.def_p[row], *defined);
                 if let Some(p) = predicates.next() {
                     choose(&mut w.p[row], *p);
                 }
             }
             File::R32 => {
+                choose(&mut w.def32[row], *defined);
                 if let Some(from) = rows32.next() {
                     put(&mut w.r32[row], from, lanes);
                 }
             }
             File::R64 => {
+                choose(&mut w.def64[row], *defined);
                 if let Some(from) = rows64.next() {
                     put(&mut w.r64[row], from, lanes);
                 }

@@ -1,7 +1,7 @@
 //! Instructions in which lanes exchange values (PTX ISA, sections 9.7.9.6 and 9.7.13.9 to 9.7.13.14).
 //!
-//! Each names its members by a mask. A member that lives but is not here is reported: on hardware the instruction would wait for it,
-//! perhaps for ever. Values of absent lanes are not specified; here they are whatever the register holds.
+//! Each names its members by a mask, and lanes wait for the others ([`super::warp::Warp::wait_for_others`]). A member that lives and never comes is reported: on
+//! hardware the instruction would wait for it for ever. Values of absent lanes are not specified; here they are whatever the register holds.
 
 use super::alu::put;
 use super::barrier::lane_list;

@@ -45,7 +45,7 @@ pub(super) fn shared(
     };
     count_wavefronts(env, pc, kind, &at, active);
     let undefined = env.shadow.is_some() && observe(cx, env, w, pc, a, &at, active, store);
-    if a.strong {
+    if a.strong && cx.program.relaxes {
         let access = if store { Strong::Store } else { Strong::Load };
         synchronise(env, w, &at, active, access, a.order);
     }

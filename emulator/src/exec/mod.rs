@@ -109,8 +109,8 @@ const FIRST_SLICE: u32 = 1 << 7;
 /// The longest turn of a warp that is looked at closely.
 const WATCHED_SLICE: u32 = 1 << 10;
 
-/// How often a warp looks at memory in one turn, without an effect, if it waits for others.
-const LOOKS: u64 = 4;
+/// How often a warp looks at memory, without an effect, if it waits for others.
+const LOOKS: u32 = 4;
 /// Instructions of a cluster without an effect on global memory after which it lets others run: if it has looked at global memory, and if not.
 const QUIET: u64 = 1 << 16;
 const LONG: u64 = 1 << 24;
@@ -800,7 +800,7 @@ fn run(cx: &Context<'_>, worker: &mut Worker) -> Outcome {
             step::run_warp(cx, env, warp, slice);
             let used = warp.steps - before;
             turns.steps += used;
-            looking &= warp.polls - polls >= LOOKS || !warp.is_runnable();
+            looking &= warp.polls - polls >= u64::from(LOOKS) || !warp.is_runnable();
             // In a random order, lanes that could go on may just not have had their turn.
             let is_running = |s: &&Split| s.mask != 0 && s.state == State::Running;
             let parted = warp.splits.iter().filter(is_running).count() > 1;
@@ -857,19 +857,21 @@ fn run(cx: &Context<'_>, worker: &mut Worker) -> Outcome {
             }
             continue;
         }
-        // Nobody moves: lanes before `.aligned` barriers go on alone.
-        let mut parted = false;
-        for w in warps.iter_mut() {
-            parted |= w.serve_aligned(true);
-        }
-        if parted {
-            continue;
-        }
-        // Waits at mbarriers give up, as the hardware's do after a time.
+        // Nobody moves: waits at mbarriers give up, as the hardware's do after a time.
         if env.events != turns.events {
             (turns.tired, turns.events) = (0, env.events);
         }
         turns.tired += 1;
+        // If that does not help, lanes before instructions of several lanes go on alone.
+        if turns.tired > 1 || !warps.iter().any(Warp::polls) {
+            let mut parted = false;
+            for w in warps.iter_mut() {
+                parted |= w.give_up_others(true);
+            }
+            if parted {
+                continue;
+            }
+        }
         if turns.tired > PATIENCE || !warps.iter().any(Warp::polls) {
             barrier::deadlock(cx, env, warps, each);
             return Outcome::Ended;

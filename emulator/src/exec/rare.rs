@@ -1,7 +1,7 @@
 //! Everything that does not need to be in the hot loop: one operation a case.
 
 use super::alu::{bfi, count64, int16, lop3, put};
-use super::step::{Next, combined, comparison, mark_defined, set_pred};
+use super::step::{Next, combined, comparison, divergent_uni, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::wide::{set_wide, wide};
 use super::{Context, Env, Site};
@@ -39,6 +39,10 @@ pub(super) fn rare(
     mask: u32,
     active: u32,
 ) -> Next {
+    let parted = active != w.live || w.cleared | w.apart != 0;
+    if parted && waits(cx, env, w, pc, inst, mask, active) {
+        return Next::Stop;
+    }
     match &inst.op {
         Op::I16 {
             f,
@@ -260,6 +264,18 @@ pub(super) fn rare(
             }
             set_pred(w, *d, value, active);
         }
+        Op::Spin { target, uni } => {
+            if active == mask {
+                w.splits[w.current].pc = *target;
+            } else {
+                if *uni {
+                    divergent_uni(cx, env, w, pc, mask, active);
+                }
+                w.diverge(active, *target, pc as u32 + 1, cx.program.reconverge[pc]);
+            }
+            w.come_round();
+            return Next::Stop;
+        }
         Op::Brx { index, targets } => return brx(cx, env, w, pc, *index, targets, mask, active),
         Op::Exit => {
             w.splits[w.current].pc = pc as u32 + 1;
@@ -286,13 +302,6 @@ pub(super) fn rare(
                 "the kernel trapped".to_owned()
             });
             env.abort = true;
-            return Next::Stop;
-        }
-        op if is_aligned(op) && w.wait_for_aligned(active) => {
-            part(cx, w, pc, mask, active);
-            let s = &mut w.splits[w.current];
-            s.pc = pc as u32;
-            s.state = State::Aligned;
             return Next::Stop;
         }
         Op::Bar(bar) if barrier::arrive(cx, env, w, pc, bar, active) => {
@@ -535,13 +544,65 @@ fn warp_sync(
     waiting != 0
 }
 
-/// Whether it is a barrier that all lanes of a warp promise to execute together.
-fn is_aligned(op: &Op) -> bool {
+/// The mask of the lanes that execute an instruction together, [`NONE`] for the whole warp; nothing if lanes need no others.
+fn members(op: &Op) -> Option<u32> {
     match op {
-        Op::Bar(bar) => bar.aligned,
-        Op::ClusterArrive { aligned, .. } | Op::ClusterWait { aligned } => *aligned,
-        _ => false,
+        Op::Bar(bar) => bar.aligned.then_some(NONE),
+        Op::ClusterArrive { aligned, .. } | Op::ClusterWait { aligned } => aligned.then_some(NONE),
+        Op::Shfl { mask, .. }
+        | Op::Vote { mask, .. }
+        | Op::Redux { mask, .. }
+        | Op::Match { mask, .. }
+        | Op::Elect { mask, .. } => Some(*mask),
+        Op::LdMatrix(_)
+        | Op::StMatrix(_)
+        | Op::MovMatrix { .. }
+        | Op::Mma(_)
+        | Op::WmmaMemory(_)
+        | Op::WmmaMultiply(_)
+        | Op::Wgmma(_)
+        | Op::WgmmaFence
+        | Op::WgmmaCommit
+        | Op::TensormapCopy { .. }
+        | Op::WholeWarp => Some(NONE),
+        _ => None,
     }
+}
+
+/// Whether lanes `active` of a split with lanes `mask` must wait for others with whom they are to execute the instruction; they stand before it then.
+#[cold]
+#[inline(never)]
+pub(super) fn waits(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &mut Warp,
+    pc: usize,
+    inst: &Inst,
+    mask: u32,
+    active: u32,
+) -> bool {
+    let Some(row) = members(&inst.op) else {
+        return false;
+    };
+    let named = match row {
+        NONE => [u32::MAX; 32],
+        row => w.r32[row as usize],
+    };
+    // Barriers wait for all the same: another one may be next.
+    let skipping = match &inst.op {
+        Op::Bar(_) | Op::ClusterArrive { .. } | Op::ClusterWait { .. } => 0,
+        _ => mask & !active,
+    };
+    if !w.wait_for_others(active, &named, skipping) {
+        return false;
+    }
+    // It counts when they execute it.
+    let count = &mut env.counts[pc];
+    count.warps -= 1;
+    count.lanes -= u64::from(active.count_ones());
+    part(cx, w, pc, mask, active);
+    w.stand(pc as u32);
+    true
 }
 
 /// Of lanes `mask` at `pc`, all but the lanes `active` go on; these are the current split.

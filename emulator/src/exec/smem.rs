@@ -38,14 +38,17 @@ pub(crate) fn shared_offsets(w: &Warp, a: Address, active: u32, start: u64) -> [
         }
         _ => {
             let row = addresses(w, a);
+            let mut beyond = 0;
             for l in 0..32 {
                 let x = row[l].wrapping_sub(window);
-                let x = if x >> 32 == 0 {
-                    (x as u32).wrapping_sub(first)
-                } else {
-                    u32::MAX
-                };
-                out[l] = if (active >> l) & 1 != 0 { x } else { 0 };
+                let on = if (active >> l) & 1 != 0 { u32::MAX } else { 0 };
+                out[l] = (x as u32).wrapping_sub(first) & on;
+                beyond |= (x >> 32) as u32 & on;
+            }
+            if beyond != 0 {
+                for l in lanes_of(active).filter(|l| row[*l].wrapping_sub(window) >> 32 != 0) {
+                    out[l] = u32::MAX;
+                }
             }
         }
     }
@@ -63,11 +66,16 @@ pub(crate) fn check_shared(
     bytes: u32,
     active: u32,
 ) -> u32 {
-    let (mut worst, mut low) = (0u32, 0u32);
-    for a in at {
-        worst = worst.max(*a);
-        low |= *a;
+    // Eight at a time, as they lie in vector registers.
+    let (mut worst, mut low) = ([0u32; 8], [0u32; 8]);
+    for eight in at.as_chunks::<8>().0 {
+        for i in 0..8 {
+            worst[i] = worst[i].max(eight[i]);
+            low[i] |= eight[i];
+        }
     }
+    let worst = worst.into_iter().fold(0, u32::max);
+    let low = low.into_iter().fold(0, |all, a| all | a);
     let fits = env
         .shared
         .size

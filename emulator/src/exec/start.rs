@@ -149,7 +149,8 @@ impl Warp {
         self.mark = Mark::default();
         self.steps = 0;
         self.polls = 0;
-        (self.spins, self.spin_polls) = ([0; 3], 0);
+        (self.spins, self.spin_polls) = (0, 0);
+        (self.idle, self.idle_polls) = (0, 0);
         (self.cleared, self.apart) = (0, 0);
         self.local.restart(p.local_bytes);
         self.frames = [0; 32];

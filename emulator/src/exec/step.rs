@@ -5,7 +5,7 @@
 //! in f64 ([`crate::float::fma32`]).
 
 use super::alu::{int32, int64, lop3, put, shift64, wide};
-use super::rare::rare;
+use super::rare::{self, rare};
 use super::rounds;
 use super::transfer::before;
 use super::undefined::ALL;
@@ -67,10 +67,13 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
             .splits
             .get(w.current)
             .is_some_and(|s| s.mask != 0 && s.state == State::Running);
+        if !runnable && w.is_stopped() {
+            return;
+        }
         if !(runnable
             || w.rotate()
             || w.serve_warp_sync() && w.rotate()
-            || w.serve_aligned(false) && w.rotate())
+            || w.give_up_others(false) && w.rotate())
         {
             return;
         }
@@ -79,11 +82,11 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
         let effect = std::mem::replace(&mut effects, env.effects) != env.effects;
-        w.spin(used, !over, effect);
+        let waits = w.spin(used, effect);
         if over {
             w.rotate();
         }
-        if left == 0 || env.abort || w.steps > cx.step_limit {
+        if waits || left == 0 || env.abort || w.steps > cx.step_limit {
             return;
         }
     }
@@ -227,6 +230,11 @@ fn run_split<const FUSED: bool>(
                 env.effects += u64::from(!matches!(a.space, Space::Local | Space::Generic));
                 mem::access(cx, env, w, pc, a, active, true);
             }
+            Op::LdMatrix(_) | Op::Mma(_)
+                if active != u32::MAX && rare::waits(cx, env, w, pc, inst, mask, active) =>
+            {
+                return (used, used >= turn);
+            }
             Op::LdMatrix(m) => matrix::load(cx, env, w, pc, m, active),
             Op::Mma(m) => {
                 lanes::whole_warp(cx, env, w, pc, active);
@@ -288,7 +296,14 @@ fn run_split<const FUSED: bool>(
 /// A branch that says that its lanes do not part, and they do.
 #[cold]
 #[inline(never)]
-fn divergent_uni(cx: &Context<'_>, env: &mut Env, w: &Warp, pc: usize, mask: u32, active: u32) {
+pub(super) fn divergent_uni(
+    cx: &Context<'_>,
+    env: &mut Env,
+    w: &Warp,
+    pc: usize,
+    mask: u32,
+    active: u32,
+) {
     let site = Site {
         pc,
         warp: w.index,

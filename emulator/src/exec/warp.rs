@@ -7,7 +7,6 @@
 //! Example: lanes 0..16 of `@p bra A; …; A:` branch: node {meet: A, total: all}, the branching split is at A at once and arrives; the
 //! other runs to A, arrives, and all 32 go on.
 
-use super::Context;
 use super::alu::Row32;
 use super::bulk_groups::Store;
 use super::calls::Activation;
@@ -18,12 +17,13 @@ use super::registers::Rows;
 use super::rounds::Mark;
 use super::undefined::{ALL, Bits, NOTHING};
 use super::wgmma::Pipeline;
+use super::{Context, LOOKS};
 use crate::ir::Reg;
 use crate::types::File;
 
-/// Instructions that a warp executes, looking at memory, until lanes that have met go on without those that have not: in one stretch of one split, without an
-/// effect, and in all.
-const SPINS: [u32; 3] = [1 << 10, 1 << 12, 1 << 16];
+/// Instructions that a warp executes, looking at memory, until lanes that have met go on without those that have not: for loops without a branch back
+/// ([`crate::ir::Op::Spin`]).
+const LONG: u32 = 1 << 16;
 
 /// No meeting point.
 pub(super) const NOWHERE: u32 = u32::MAX;
@@ -42,8 +42,8 @@ pub(crate) enum State {
     Cluster,
     /// Waits for this many `wgmma` of its warpgroup.
     Wgmma(u64),
-    /// Stands before an `.aligned` barrier until the other lanes of the warp come to it.
-    Aligned,
+    /// Stands before an instruction that lanes execute together, until those of [`Warp::members`] come to it.
+    Together,
 }
 
 /// A group of lanes at one place.
@@ -54,6 +54,13 @@ pub(crate) struct Split {
     pub(crate) mask: u32,
     pub(crate) node: u32,
     pub(crate) state: State,
+}
+
+impl Split {
+    /// Whether it stands before an instruction of several lanes.
+    fn stands(&self) -> bool {
+        self.mask != 0 && self.state == State::Together
+    }
 }
 
 /// Where parted lanes meet.
@@ -124,10 +131,13 @@ pub(crate) struct Warp {
     pub(crate) steps: u64,
     /// Atomics and strong loads executed: how lanes that spin for others are recognised.
     pub(crate) polls: u64,
-    /// Instructions since a split stopped, since an effect, and since lanes were let go; and `polls` when lanes may have been let go.
-    pub(super) spins: [u32; 3],
+    /// Instructions since lanes may have been let go, and `polls` then.
+    pub(super) spins: u32,
     pub(super) spin_polls: u64,
-    /// Lanes that may execute the `.aligned` barrier before which they stand, and those of them whose warp does not come to it as a whole.
+    /// How often splits have come round in loops that look at memory, since an effect; and `polls` then.
+    pub(super) idle: u32,
+    pub(super) idle_polls: u64,
+    /// Lanes that may execute the instruction before which they stand, and those of them to which not all come with whom they are to execute it.
     pub(super) cleared: u32,
     pub(super) apart: u32,
     pub(crate) local: Local,
@@ -136,7 +146,7 @@ pub(crate) struct Warp {
     pub(crate) ends: Row32,
     /// Calls that have not returned, by their nodes.
     pub(crate) active: Vec<Activation>,
-    /// By lane that waits at `bar.warp.sync`: the lanes that it waits for, which must wait with the same mask.
+    /// By lane that waits at `bar.warp.sync`, or stands before an instruction of several lanes: the lanes that it waits for, which must wait with the same mask.
     pub(super) members: [u32; 32],
     /// Those that have met theirs, and wait for the other lanes of their split.
     met: u32,
@@ -202,8 +212,10 @@ impl Warp {
             current: 0,
             steps: 0,
             polls: 0,
-            spins: [0; 3],
+            spins: 0,
             spin_polls: 0,
+            idle: 0,
+            idle_polls: 0,
             cleared: 0,
             apart: 0,
             local: Local::new(local_bytes),
@@ -422,6 +434,10 @@ impl Warp {
         if self.splits[self.current].mask == 0 {
             self.settle(s.node);
         }
+        // Others may have waited for them.
+        for i in 0..self.splits.len() {
+            self.complete(i);
+        }
     }
 
     /// If all lanes of node `n` have arrived, they go on; if none are left, its parent may be complete.
@@ -445,35 +461,50 @@ impl Warp {
         }
     }
 
-    /// Counts `used` instructions of a split, after which it stopped or not, with an effect that others could see or without. Splits that spin may do so for lanes
-    /// that wait at a meeting point for them: those go on alone.
+    /// Counts `used` instructions of a split, with an effect that others could see or without. Splits that wait may do so for lanes that wait at a meeting point
+    /// for them: those go on alone.
     ///
     /// Example: the lane that got a lock waits after the loop in which the others try to get it.
+    ///
+    /// Returns whether all that its splits do is wait for other warps.
     #[inline(always)]
-    pub(super) fn spin(&mut self, used: u32, stopped: bool, effect: bool) {
-        let mut long = false;
-        for (i, over) in [stopped, effect, false].into_iter().enumerate() {
-            self.spins[i] = if over { 0 } else { self.spins[i] + used };
-            long |= self.spins[i] >= SPINS[i];
-        }
-        if long {
-            self.let_others_go();
-        }
+    pub(super) fn spin(&mut self, used: u32, effect: bool) -> bool {
+        self.spins += used;
+        self.idle = if effect { 0 } else { self.idle };
+        (self.spins >= LONG || self.idle >= LOOKS) && self.is_waiting()
     }
 
-    /// Splits run for long: lanes that wait for them at a meeting point go on alone if the splits look at memory.
     #[cold]
     #[inline(never)]
-    fn let_others_go(&mut self) {
+    fn is_waiting(&mut self) -> bool {
+        let waits = self.idle >= LOOKS * self.running();
+        if !waits && self.spins < LONG {
+            return false;
+        }
+        self.idle = 0;
+        !self.let_others_go() && waits
+    }
+
+    /// The current split comes round in a loop that looks at memory: another has its turn.
+    pub(super) fn come_round(&mut self) {
+        self.idle += u32::from(self.polls != self.idle_polls);
+        self.idle_polls = self.polls;
+        self.rotate();
+    }
+
+    /// Lanes that wait at a meeting point for splits that run go on alone if these have looked at memory. Whether there are any.
+    fn let_others_go(&mut self) -> bool {
+        let mut any = false;
         if self.polls != self.spin_polls {
             for i in 0..self.splits.len() {
                 let s = self.splits[i];
                 if s.mask != 0 && s.state == State::Running {
-                    self.let_waiting_go(s.node);
+                    any |= self.let_waiting_go(s.node);
                 }
             }
         }
-        (self.spins, self.spin_polls) = ([0; 3], self.polls);
+        (self.spins, self.spin_polls) = (0, self.polls);
+        any
     }
 
     /// Whether lanes wait at a meeting point for a split that runs.
@@ -491,8 +522,9 @@ impl Warp {
         })
     }
 
-    /// Lanes that have met at `n` or a node around it go on without those that have not.
-    fn let_waiting_go(&mut self, mut n: u32) {
+    /// Lanes that have met at `n` or a node around it go on without those that have not. Whether there are any.
+    fn let_waiting_go(&mut self, mut n: u32) -> bool {
+        let mut any = false;
         while n != 0 {
             let node = self.nodes[n as usize];
             if node.arrived != 0 {
@@ -504,9 +536,30 @@ impl Warp {
                     node: node.parent,
                     state: State::Running,
                 });
+                any = true;
             }
             n = node.parent;
         }
+        any
+    }
+
+    /// Whether its only split has ended, or waits for other warps.
+    #[inline(always)]
+    pub(super) fn is_stopped(&self) -> bool {
+        let [split] = self.splits.as_slice() else {
+            return false;
+        };
+        let own = matches!(
+            split.state,
+            State::Running | State::WarpSync | State::Together
+        );
+        split.mask == 0 || !own
+    }
+
+    /// How many splits may run.
+    fn running(&self) -> u32 {
+        let runs = |s: &&Split| s.mask != 0 && s.state == State::Running;
+        self.splits.iter().filter(runs).count() as u32
     }
 
     /// Makes another runnable split the current one; false if there is none.
@@ -573,78 +626,120 @@ impl Warp {
         any
     }
 
-    /// Whether the lanes `active`, which come to an `.aligned` barrier, must wait for the other lanes of the warp.
+    /// Whether the lanes `active`, which come to an instruction that they execute together with the lanes of `members`, must wait for others: not
+    /// for the lanes `skipping`, which are not to execute it.
     ///
-    /// Lanes may come to one barrier over several paths: compilers thread jumps through conditions that they know. Example: `if (tid == 0) x = 5; if
-    /// (last) __syncthreads();` has two branches to the barrier, one behind the store.
-    pub(super) fn wait_for_aligned(&mut self, active: u32) -> bool {
+    /// Lanes may come to it over several paths: compilers thread jumps through conditions that they know, and lanes that take a lock do so one by one.
+    /// Example: `if (tid == 0) x = 5; if (last) __syncthreads();` has two branches to the barrier, one behind the store.
+    pub(super) fn wait_for_others(&mut self, active: u32, members: &Row32, skipping: u32) -> bool {
         let cleared = self.cleared & active == active;
         self.cleared &= !active;
-        if !cleared {
-            self.apart &= !active;
+        if cleared {
+            return false;
         }
-        !cleared && active != self.live
+        self.apart &= !active;
+        let skipped = lanes_of(active).any(|l| members[l] & skipping != 0);
+        if active == self.live || skipped {
+            return false;
+        }
+        for l in lanes_of(active) {
+            self.members[l] = members[l];
+        }
+        self.synchronised(active) != active
     }
 
-    /// Lets the splits go on that stand before an `.aligned` barrier if all lanes of the warp do so at one, as one split if they are in one call of
-    /// a function; all of them if the other lanes cannot come, or shall not be waited for (`now`).
-    pub(super) fn serve_aligned(&mut self, now: bool) -> bool {
-        let stands = |s: &Split| s.mask != 0 && s.state == State::Aligned;
-        let Some(first) = self.splits.iter().position(stands) else {
-            return false;
-        };
-        let pc = self.splits[first].pc;
-        let (mut here, mut may_come) = (0, false);
-        for s in self.splits.iter().filter(|s| s.mask != 0) {
-            match s.state {
-                State::Aligned if s.pc == pc => here |= s.mask,
-                // These wait for lanes of their warp.
-                State::Aligned | State::Barrier | State::WarpSync => {}
-                State::Running | State::Poll | State::Cluster | State::Wgmma(_) => may_come = true,
-            }
-        }
-        let together = here == self.live;
-        if !together && may_come && !now {
+    /// The current split, of lanes that must wait for others, stands before the instruction `pc`. If it is the last of its members, all of them go on, as
+    /// one split if they are in one call of a function.
+    pub(super) fn stand(&mut self, pc: u32) {
+        let split = &mut self.splits[self.current];
+        (split.pc, split.state) = (pc, State::Together);
+        self.complete(self.current);
+    }
+
+    /// If split `i` stands before an instruction of several lanes, and all of these do, they go on.
+    fn complete(&mut self, i: usize) -> bool {
+        let split = self.splits[i];
+        if !split.stands() {
             return false;
         }
-        for s in &mut self.splits {
-            if stands(s) {
-                s.state = State::Running;
-                self.cleared |= s.mask;
-                self.apart |= if together { 0 } else { s.mask };
+        let (own, pc) = (split.mask, split.pc);
+        // Splits of which each lane finds all its members.
+        let mut here = u32::MAX;
+        loop {
+            let is_in = |s: &&Split| s.stands() && s.pc == pc && s.mask & !here == 0;
+            let all = self.splits.iter().filter(is_in);
+            let all = all.fold(0, |m, s| m | s.mask);
+            if all == here {
+                break;
             }
+            here = self.synchronised(all);
         }
-        if together {
-            self.join(pc);
+        if here & own == 0 {
+            return false;
+        }
+        if !self.join(pc, here) || here != self.live {
+            self.cleared |= here;
         }
         true
     }
 
-    /// Makes the splits at `pc` one, if they are all lanes of the warp and in one call of a function.
-    fn join(&mut self, pc: u32) {
-        let splits = || self.splits.iter().filter(|s| s.mask != 0);
-        let Some(node) = splits().map(|s| s.node).reduce(|a, b| self.common(a, b)) else {
-            return;
-        };
-        if splits().any(|s| !self.ancestors(s.node).any(|n| n == node)) {
-            return;
+    /// Lets splits go on that stand before an instruction of several lanes: those that need no others any more, else all if the others cannot come, or shall
+    /// not be waited for (`now`).
+    pub(super) fn give_up_others(&mut self, now: bool) -> bool {
+        if (0..self.splits.len()).any(|i| self.complete(i)) {
+            return true;
         }
+        // Those at `bar.warp.sync` wait for lanes of their warp, the others perhaps for other warps.
+        let may_come =
+            |s: &Split| s.mask != 0 && !matches!(s.state, State::Together | State::WarpSync);
+        if !now && self.splits.iter().any(may_come) {
+            return false;
+        }
+        let mut any = false;
+        for s in self.splits.iter_mut().filter(|s| s.stands()) {
+            s.state = State::Running;
+            self.cleared |= s.mask;
+            self.apart |= s.mask;
+            any = true;
+        }
+        any
+    }
+
+    /// The splits with lanes of `lanes`, which stand at `pc`, go on. Whether they do so as one: if they are in one call of a function.
+    fn join(&mut self, pc: u32, lanes: u32) -> bool {
+        let is_in = |s: &&Split| s.mask & lanes != 0;
+        let splits = || self.splits.iter().filter(is_in);
+        let node = splits().map(|s| s.node).reduce(|a, b| self.common(a, b));
+        let inside = |node| splits().all(|s| self.ancestors(s.node).any(|n| n == node));
+        let Some(node) = node.filter(|n| inside(*n)) else {
+            for s in self.splits.iter_mut().filter(|s| s.mask & lanes != 0) {
+                s.state = State::Running;
+            }
+            return false;
+        };
         for i in 0..self.splits.len() {
-            let Split {
-                mask, node: mut n, ..
-            } = self.splits[i];
-            while mask != 0 && n != node {
-                self.nodes[n as usize].total &= !mask;
-                n = self.nodes[n as usize].parent;
+            let Split { mask, node: n, .. } = self.splits[i];
+            if mask & lanes == 0 {
+                continue;
             }
             self.splits[i].mask = 0;
+            let mut around = n;
+            while around != node {
+                self.nodes[around as usize].total &= !mask;
+                around = self.nodes[around as usize].parent;
+            }
+            // Nobody waits for them any more.
+            if n != node {
+                self.settle(n);
+            }
         }
         self.current = self.add_split(Split {
             pc,
-            mask: self.live,
+            mask: lanes,
             node,
             state: State::Running,
         });
+        true
     }
 
     /// A node and those around it in the same call of a function, the innermost first.

@@ -138,7 +138,11 @@ pub(crate) struct Warpgroups {
 
 impl Warpgroups {
     pub(crate) fn reset(&mut self) {
-        *self = Self::default();
+        for group in &mut self.list {
+            group.queue.clear();
+            group.done = 0;
+            group.clocks.clear();
+        }
     }
 }
 

@@ -274,6 +274,11 @@ pub(crate) enum Op {
         /// `.uni`: no lane that is here goes the other way.
         uni: bool,
     },
+    /// `bra` back in a loop that looks at memory which others may change: its lanes may wait for others.
+    Spin {
+        target: u32,
+        uni: bool,
+    },
     /// `brx.idx` through a table.
     Brx {
         index: Row,
