@@ -410,7 +410,10 @@ fn wavefronts(kernel: &Proven, report: &Report) -> Option<String> {
     let whole = |i: &InstructionCounter| i.lanes * threads.div_ceil(32) == i.warps * threads;
     let tag = |i: &InstructionCounter| tags.get(i.line as usize - 1).copied().flatten();
     let mut executed = report.counters.shared().filter(|i| i.warps > 0 && whole(i));
-    let unproven = executed.find(|i| !accesses.iter().any(|a| Some(a.access.as_str()) == tag(i)));
+    // Where a block's last warp is not full, totals do not tell all threads from some threads of several blocks.
+    let full = |i: &InstructionCounter| i.lanes == 32 * i.warps;
+    let known = |i: &InstructionCounter| accesses.iter().any(|a| Some(a.access.as_str()) == tag(i));
+    let unproven = executed.find(|i| full(i) && !known(i));
     if let Some(i) = unproven {
         return Some(format!(
             "nothing is proven of line {}, {}",

@@ -68,6 +68,9 @@ fn reduction(op: AtomOp, ty: TensorElement) -> Option<Reduction> {
     Some(Reduction { op, bytes })
 }
 
+/// Bytes of a kernel's parameters at most (PTX ISA, kernel function parameters).
+const PARAMETERS: u64 = 32_764;
+
 /// `cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`.
 pub(crate) fn issue(
     cx: &Context<'_>,
@@ -104,8 +107,14 @@ pub(crate) fn issue(
         let map = match bytes.as_ref().map(|b| TensorMap::decode(b)) {
             Some(Ok(map)) => map,
             other => {
+                // Measured on an H100: with such an address the launch fails.
+                let in_own_space = if maps[l] < PARAMETERS {
+                    "; the address of a parameter in its own space is made generic by cvta.param"
+                } else {
+                    ""
+                };
                 let why = other.and_then(Result::err).unwrap_or_else(|| {
-                    "its 128 bytes are a parameter, a constant or in global memory".to_owned()
+                    format!("its 128 bytes are a parameter, a constant or in global memory{in_own_space}")
                 });
                 let text = format!("no tensor map at address {:#x}: {why}", maps[l]);
                 wrong(env, text);
