@@ -108,6 +108,7 @@ pub(crate) enum Mistake {
 
 /// A program.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // They are drawn one by one.
 pub(crate) struct Program {
     pub(crate) form: Form,
     /// a is k x m, b is k x n.
@@ -511,7 +512,7 @@ impl Setting<'_> {
             at[1] = k.linear(&[(1, at[1])], 1);
         }
         let c = self.arrays[2].tile(k, &[tm, tn], &at)?;
-        for _ in 0..1 + usize::from(p.has(Mistake::StoreTwice)) {
+        for _ in 0..=usize::from(p.has(Mistake::StoreTwice)) {
             if p.boxes {
                 let sums = k.convert_fragment(&sums, Element::Bf16)?;
                 k.tma_store(&c, &sums)?;
@@ -540,20 +541,19 @@ impl Setting<'_> {
             }
         };
         let b = turned(b, 1);
-        match a {
-            Some(a) => k.gemm(&self.mma, &turned(a, 0), &b, sums)?,
-            None => {
-                let [tm, _, tk] = self.p.tile();
-                let (shape, at) = if self.p.transposed[0] {
-                    ([tk, tm], [step, turn.at[0]])
-                } else {
-                    ([tm, tk], [turn.at[0], step])
-                };
-                let a = turned(&self.arrays[0].tile(k, &shape, &at)?, 0);
-                let a = a.partition_a(k, &self.mma, thread)?;
-                let a = k.load_fragment(&a)?;
-                k.gemm(&self.mma, &a, &b, sums)?;
-            }
+        if let Some(a) = a {
+            k.gemm(&self.mma, &turned(a, 0), &b, sums)?;
+        } else {
+            let [tm, _, tk] = self.p.tile();
+            let (shape, at) = if self.p.transposed[0] {
+                ([tk, tm], [step, turn.at[0]])
+            } else {
+                ([tm, tk], [turn.at[0], step])
+            };
+            let a = turned(&self.arrays[0].tile(k, &shape, &at)?, 0);
+            let a = a.partition_a(k, &self.mma, thread)?;
+            let a = k.load_fragment(&a)?;
+            k.gemm(&self.mma, &a, &b, sums)?;
         }
         if self.p.has(Mistake::ReadSums) {
             sums.update(k, |k, x| x.add(k, 1.0))?;

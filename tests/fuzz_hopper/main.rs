@@ -126,13 +126,13 @@ fn faults(p: &Program, kernel: &Proven, r: &mut Random) -> Option<String> {
             at(&a, lda, p.transposed[0], i / n, t) * at(&b, ldb, p.transposed[1], i % n, t)
         });
         // Whole numbers below 2^24: exact.
-        let sum: f32 = terms.sum();
+        let sum: f32 = terms.fold(0.0, |s, x| s + x);
         let wanted = if p.boxes {
             bf16::from_f32(sum).to_f32()
         } else {
             sum
         };
-        if found != wanted {
+        if found.to_bits() != wanted.to_bits() {
             return Some(format!(
                 "{m} x {n} x {k}: element {i} is {found} instead of {wanted}"
             ));

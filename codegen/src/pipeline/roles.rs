@@ -178,7 +178,7 @@ impl Kernel {
         let end = all as u32;
         self.begin_role(&name, end);
         if let Some(count) = registers {
-            let whole = first % WARPGROUP == 0 && end % WARPGROUP == 0;
+            let whole = first.is_multiple_of(WARPGROUP) && end.is_multiple_of(WARPGROUP);
             if !whole || count % 8 != 0 || !(24..=240).contains(&count) {
                 self.mistake(format!(
                     "{count} registers a thread of the role `{name}`: whole warpgroups have a multiple of 8 from 24 to 240"
@@ -186,11 +186,14 @@ impl Kernel {
             }
             self.set_registers(count, count > REGISTERS / threads / 8 * 8);
         }
-        let each = registers.unwrap_or(REGISTERS / threads / 8 * 8);
-        self.parting.registers += each.saturating_mul(end - first);
-        self.parting.sets |= registers.is_some();
-        if self.parting.sets && self.parting.registers > REGISTERS {
-            let of_roles = self.parting.registers;
+        let launched = REGISTERS / threads / 8 * 8;
+        self.parting.registers.push((end - first, registers));
+        let roles = self.parting.registers.iter();
+        let of_roles: u32 = roles
+            .clone()
+            .map(|(threads, each)| each.unwrap_or(launched).saturating_mul(*threads))
+            .fold(0, u32::saturating_add);
+        if roles.clone().any(|(_, each)| each.is_some()) && of_roles > REGISTERS {
             self.mistake(format!(
                 "{of_roles} registers of the roles up to `{name}`: a multiprocessor has {REGISTERS}, and threads would wait for more forever"
             ));

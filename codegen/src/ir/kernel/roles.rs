@@ -21,9 +21,8 @@ pub(crate) struct Parting {
     pub(crate) before: usize,
     /// All threads have had a role.
     pub(crate) ended: bool,
-    /// Registers of the threads that have a role, and whether one sets how many.
-    pub(crate) registers: u32,
-    pub(crate) sets: bool,
+    /// Threads of each role, and how many registers each of them has, if the role says so.
+    pub(crate) registers: Vec<(u32, Option<u32>)>,
     /// Boxes are stored that are not known to be read.
     pub(crate) sends: bool,
     /// Products of warpgroups that were written.
