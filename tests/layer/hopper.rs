@@ -129,7 +129,7 @@ fn products_of_any_number_of_steps() -> Result {
                     .iter()
                     .zip(column)
                     .map(|(x, y)| x.to_f32() * y.to_f32())
-                    .sum();
+                    .fold(0.0, |sum, x| sum + x);
                 assert_eq!(
                     c.to_bits(),
                     sum.to_bits(),
@@ -215,7 +215,7 @@ fn scores_are_the_first_factor_of_the_next_product() -> Result {
                 row.iter()
                     .zip(key)
                     .map(|(x, y)| x.to_f32() * y.to_f32())
-                    .sum()
+                    .fold(0.0, |sum, x| sum + x)
             };
             let scores: Vec<f32> = keys
                 .chunks(d)
@@ -226,7 +226,7 @@ fn scores_are_the_first_factor_of_the_next_product() -> Result {
                     .iter()
                     .enumerate()
                     .map(|(t, s)| s * values[t * d + j].to_f32())
-                    .sum();
+                    .fold(0.0, |sum, x| sum + x);
                 assert_eq!(
                     o[i * d + j].to_bits(),
                     sum.to_bits(),
