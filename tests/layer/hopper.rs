@@ -543,3 +543,120 @@ fn wrong_operands_of_wgmma_are_told() -> Result {
     assert!(error.to_string().contains("load it first"), "{error}");
     Ok(())
 }
+
+/// Rings that roles use in other orders make them wait for each other: a producer that fills one ring whole before the other, for consumers that take turns between them.
+#[test]
+fn rings_are_used_in_one_order() -> Result {
+    let build = |apart: bool| -> Result<std::result::Result<(), String>> {
+        let mut k = Kernel::new("product", 256);
+        let [m, depth] = ["m", "k"].map(|name| k.size(name, 1 << 15));
+        let sixty_four = k.constant(64);
+        let (a, b) = (
+            k.input("a", Element::F16, &[m, depth]),
+            k.input("b", Element::F16, &[sixty_four, depth]),
+        );
+        let c = k.output("c", Element::F32, &[m, sixty_four]);
+        let i = k.tiles(Axis::X, m, 64)?;
+        let mma = mma(64, "(1,1,1):(0,0,0)")?;
+        let [of_a, of_b] = ["tile_a", "tile_b"].map(|name| {
+            k.tma_ring(
+                Stages::new(2),
+                [Staged::new(name, Element::F16, [64, 64], &[])],
+            )
+        });
+        let (of_a, of_b) = (of_a?, of_b?);
+        let (zero, steps) = (k.constant(0), k.tiles_in(depth, 64)?);
+        k.role(WarpRole::new("consumers", 4), |k, thread| {
+            let sums = k.accumulators(&mma, [64, 64], thread)?;
+            k.for_loop("multiply", 0, 1, steps, |k, step| {
+                let ([a], [b]) = (k.arrived(&of_a, step, step)?, k.arrived(&of_b, step, step)?);
+                k.gemm(&mma, &a, &b, &sums)?;
+                k.wait_products(0);
+                k.give_back(&of_a, step)?;
+                k.give_back(&of_b, step)
+            })?;
+            let c = c
+                .tile(k, &[64, 64], &[i, zero])?
+                .partition_c(k, &mma, thread)?;
+            k.store_fragment(&c.vectors(k, 2)?, &sums)
+        })?;
+        k.producer(WarpRole::new("producer", 4), |k| {
+            let load = |k: &mut Kernel, x: &View, row: Expr, step: Expr, to: &View| -> Done {
+                let from = x.tile(k, &[64, 64], &[row, step])?;
+                k.tma_load(&from, to)
+            };
+            if apart {
+                k.produce(&of_a, zero, steps, |k, [to], step| {
+                    load(k, &a, i, step, &to)
+                })?;
+                return k.produce(&of_b, zero, steps, |k, [to], step| {
+                    load(k, &b, zero, step, &to)
+                });
+            }
+            k.for_loop("fill", 0, 1, steps, |k, step| {
+                k.fill_stage(&of_b, step, step, |k, [to]| load(k, &b, zero, step, &to))?;
+                k.fill_stage(&of_a, step, step, |k, [to]| load(k, &a, i, step, &to))
+            })
+        })?;
+        Ok(k.build(HOPPER).map(|_| ()).map_err(|e| e.to_string()))
+    };
+    build(false)?.expect("in the same loops");
+    let error = build(true)?.expect_err("one ring behind the other");
+    assert!(
+        error.contains("so that they may wait for each other forever"),
+        "{error}"
+    );
+    Ok(())
+}
+
+/// What a copy writes at some time until the kernel ends, no thread reads; and a stage that nobody reads is not filled.
+#[test]
+fn copies_without_an_end_are_refused() -> Result {
+    let mut k = Kernel::new("boxes", 128);
+    let (m, n) = (k.size("m", 1 << 15), k.constant(64));
+    let c = k.output("c", Element::F16, &[m, n]);
+    let (i, zero, thread) = (k.tiles(Axis::X, m, 64)?, k.constant(0), k.thread());
+    let mma = mma(64, "(1,1,1):(0,0,0)")?;
+    let sums = k.accumulators(&mma, [64, 64], thread)?;
+    let c = c.tile(&mut k, &[64, 64], &[i, zero])?;
+    let old = c.partition_c(&mut k, &mma, thread)?;
+    let old = k.load_fragment(&old.vectors(&k, 2)?)?;
+    let sums = k.convert_fragment(&sums, Element::F16)?;
+    k.tma_store(&c, &sums)?;
+    let _ = old;
+    let error = k.build(HOPPER).expect_err("it is read").to_string();
+    assert!(error.contains("a store by TMA writes it"), "{error}");
+
+    let mut k = Kernel::new("nobody", 128);
+    let (m, n) = (k.size("m", 1 << 15), k.constant(64));
+    let a = k.input("a", Element::F16, &[m, n]);
+    let ring = k.tma_ring(
+        Stages::new(2),
+        [Staged::new("tile", Element::F16, [64, 64], &[])],
+    )?;
+    let (zero, one) = (k.constant(0), k.constant(1));
+    k.producer(WarpRole::new("producer", 4), |k| {
+        k.produce(&ring, zero, one, |k, [to], step| {
+            let from = a.tile(k, &[64, 64], &[step, zero])?;
+            k.tma_load(&from, &to)
+        })
+    })?;
+    let error = k.build(HOPPER).expect_err("nobody reads").to_string();
+    assert!(error.contains("no role reads what is filled"), "{error}");
+
+    // Warpgroups that share k would have the same sums.
+    let mut k = Kernel::new("k", 256);
+    let thread = k.thread();
+    let shared = self::mma(64, "(1,1,2):(0,0,1)")?;
+    let sums = k.accumulators(&shared, [64, 64], thread);
+    assert!(
+        sums.is_err()
+            || sums.is_ok_and(|sums| {
+                let plain = k
+                    .shared("plain", Element::F16, &super::swizzled("(64,64):(64,1)"))
+                    .expect("shared");
+                k.gemm(&shared, &plain, &plain, &sums).is_err()
+            })
+    );
+    Ok(())
+}

@@ -94,6 +94,14 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
                 output: buffer.name.clone(),
                 reason,
             })?;
+        // A copy stores at some time until the kernel ends, and by one lane what others have.
+        if let (Some(load), false) = (loads.first(), of_buffer.is_empty()) {
+            return Err(ProofError::Overwritten {
+                access: load.name.clone(),
+                output: buffer.name.clone(),
+                reason: "a store by TMA writes it, which no barrier orders: read an input, or store the fragment by threads (`Kernel::store_fragment`)".to_owned(),
+            });
+        }
         reads::own(trace, &buffer.name, &loads, &stores)?;
         all.push(buffer.name.clone());
     }

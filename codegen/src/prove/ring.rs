@@ -46,7 +46,7 @@ mod blocks;
 mod tests;
 mod turns;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::ProofError;
 use super::cluster::Alike;
@@ -142,6 +142,8 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
     apart(entry, trace)?;
     let alike = Alike::new(trace);
     let blocks = alike.blocks();
+    // Of each ring before, what each role does with it, by the number of the role.
+    let mut known: Vec<BTreeMap<usize, Protocol>> = Vec::new();
     for (number, ring) in entry.rings.iter().enumerate() {
         let refused = |reason: &str| ProofError::Ring {
             ring: ring.name.clone(),
@@ -162,7 +164,8 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
             ));
         }
         let mut all = Vec::new();
-        for (threads, events) in roles {
+        let mut here = BTreeMap::new();
+        for (role, (threads, events)) in roles.iter().enumerate() {
             let mut walk = Walk {
                 ring: number,
                 alike: &alike,
@@ -190,13 +193,40 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
             walk.found.uses = Some(walk.next);
             let taken = turns::taken((number, ring.overlaps), (*threads, events), &alike);
             walk.found.taken = taken.map_err(|reason| refused(&reason))?;
+            here.insert(role, walk.found.clone());
             if !walk.found.places.is_empty() || walk.found.taken.is_some() {
                 all.push(walk.found);
             }
         }
         agreed(entry, ring, &all, blocks).map_err(|reason| refused(&reason))?;
+        for (before, other) in known.iter().zip(&entry.rings) {
+            if !in_one_order(before, &here) {
+                return Err(refused(&format!(
+                    "roles use it and the ring `{}` in loops that lie otherwise, so that they may wait for each other forever: use both in the same loops, in the same order, in every role",
+                    other.name
+                )));
+            }
+        }
+        known.push(here);
     }
     Ok(())
+}
+
+/// Every role that uses two rings has their uses in the same loops, or in loops one behind the other in the same order: else a role may wait for a stage of one ring
+/// while the role that it waits for waits for a stage of the other. Of rings that roles take turns in, a role has its turn for both.
+fn in_one_order(one: &BTreeMap<usize, Protocol>, other: &BTreeMap<usize, Protocol>) -> bool {
+    let orders = one.iter().filter_map(|(role, a)| {
+        let b = other.get(role)?;
+        let ([a], [b]) = (&a.places[..], &b.places[..]) else {
+            return None;
+        };
+        let (a, b) = (&a.loops, &b.loops);
+        let common = a.iter().zip(b).take_while(|(a, b)| a.0 == b.0).count();
+        // Loops are numbered in the order in which they stand.
+        let order = a.get(common).zip(b.get(common)).map(|(a, b)| a.0 < b.0);
+        Some((common, order))
+    });
+    orders.collect::<BTreeSet<_>>().len() <= 1
 }
 
 /// Stages and mbarriers are apart from each other, inside of shared memory, and from everything else that is accessed there.
@@ -324,6 +354,12 @@ fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(
     let Some(producer) = producer.filter(|_| others.is_none()) else {
         return Err("not exactly one role fills its stages".to_owned());
     };
+    if consumers.is_empty() {
+        return Err(
+            "no role reads what is filled: the block may end while copies are on their way"
+                .to_owned(),
+        );
+    }
     let given = || consumers.iter().filter_map(|p| p.arrivals.as_ref());
     let fetches = consumers.iter().any(|p| p.fetches);
     if ring.takers > 1 && fetches && given().any(|a| matches!(a, Arrivals::At(_))) {

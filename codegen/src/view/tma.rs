@@ -9,6 +9,7 @@
 
 use layout_core::{Layout, Swizzle, Swizzled, TensorBox};
 
+use super::buffer::MAX_TILE;
 use super::{View, ViewError, in_bytes};
 use crate::ir::{Arrangement, Axis, Extent, Kernel, MapHandle, Space, Stride};
 
@@ -24,11 +25,16 @@ pub(crate) fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError>
     let [rows, columns] = shape;
     let width = [WIDEST, 64, 32]
         .into_iter()
-        .find(|width| columns * bytes % width == 0);
-    let Some(width) = width.filter(|_| rows % 8 == 0 && rows > 0 && columns > 0) else {
+        .find(|width| columns % (width / bytes) == 0);
+    let whole = rows % 8 == 0 && rows > 0 && columns > 0;
+    // Far more than shared memory has, and no size of it overflows.
+    let fits = rows.checked_mul(columns).is_some_and(|n| n <= MAX_TILE);
+    let Some(width) = width.filter(|_| whole && fits) else {
         return Err(ViewError::Pipeline {
             given: format!("a stage of {rows} x {columns} elements of {bytes} bytes"),
-            accepted: "its rows are by eights, of multiples of 32 bytes".to_owned(),
+            accepted: format!(
+                "its rows are by eights, of multiples of 32 bytes, and it has at most {MAX_TILE} elements"
+            ),
         });
     };
     let wide = width / bytes;
@@ -89,6 +95,7 @@ impl Kernel {
         shared: Option<(Axis, i64)>,
     ) -> Result<(), ViewError> {
         for (view, writes, wanted) in [(from, false, Space::Global), (to, true, Space::Shared)] {
+            view.own(self)?;
             let space = view.space(self);
             if space != wanted {
                 return Err(ViewError::Space {
@@ -233,14 +240,6 @@ impl Kernel {
         extents: [i64; 2],
         swizzle: i64,
     ) -> Result<MapHandle, ViewError> {
-        let known = self.parting.maps.iter().find(|map| {
-            self.tensor_map_of(**map).is_some_and(|map| {
-                map.buffer == view.buffer && map.extents == extents && map.swizzle == swizzle
-            })
-        });
-        if let Some(map) = known {
-            return Ok(*map);
-        }
         let buffer = self.buffer(view.buffer).clone();
         let refuse = |accepted: &str| ViewError::Pipeline {
             given: format!("a tensor map of `{}`", buffer.name),
@@ -250,6 +249,14 @@ impl Kernel {
             return Err(refuse(
                 "it is of a whole array of two or three modes, the last contiguous",
             ));
+        }
+        let known = self.parting.maps.iter().find(|map| {
+            self.tensor_map_of(**map).is_some_and(|map| {
+                map.buffer == view.buffer && map.extents == extents && map.swizzle == swizzle
+            })
+        });
+        if let Some(map) = known {
+            return Ok(*map);
         }
         let elements = ROW / buffer.bytes;
         if let Arrangement::Global { strides, .. } = &buffer.arrangement {

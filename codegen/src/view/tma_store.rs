@@ -261,7 +261,10 @@ impl Kernel {
         self.open_region();
         if number >= PLACES || self.in_loop() {
             // What the place was filled with before is read.
-            self.wait_for_boxes(PLACES as u32 - 1, sends.lane0);
+            // Of an odd number of strips the last one in the turn before has the place of the first.
+            let odd = number == 0 && strips.all.len() as i64 % PLACES != 0;
+            let pending = if odd { 0 } else { PLACES as u32 - 1 };
+            self.wait_for_boxes(pending, sends.lane0);
             self.warp_barrier();
         }
         let row = self.pool.rem(sends.lane, BLOCK);

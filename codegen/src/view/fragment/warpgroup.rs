@@ -8,6 +8,7 @@
 //!   first element of atom q             value q·128 of thread 128·w     → row 64·w, column 0     A from row 64·w, B from column 0
 //! ```
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use layout_core::atoms::{MmaAtom, Target};
@@ -81,6 +82,11 @@ impl Atoms {
             return Ok(None);
         }
         let place = |e: i64| [e % rows, e / rows];
+        // Every warpgroup multiplies all of k: two that share k have the same sums.
+        let firsts = (0..threads / THREADS).map(|group| place(tv.at(&[group * THREADS, 0])));
+        if firsts.collect::<BTreeSet<_>>().len() as i64 != threads / THREADS {
+            return Ok(None);
+        }
         let groups = Layout::mode(threads / THREADS, THREADS)?;
         let of_group = tv.get(0)?.compose(&groups)?;
         for group in 0..threads / THREADS {
@@ -185,6 +191,20 @@ impl Kernel {
             Multiplicand::Shared(_) => None,
             Multiplicand::Fragment(a) => {
                 let tv = operand_tv(mma, Operand::A, &[rows, depth])?;
+                // B comes from its stage in the order of k, and so does A.
+                let each = atom.a.get(1)?.size();
+                let in_order = (0..tv.get(1)?.size()).all(|value| {
+                    let step = value / each / atoms.down as i64;
+                    let in_atom = atom.a.at(&[0, value % each]) / atom.m;
+                    tv.at(&[0, value]) / rows == step * atom.k + in_atom
+                });
+                if !in_order {
+                    return Err(refuse(
+                        'A',
+                        format!("a fragment whose elements along k are permuted: {tv}"),
+                        "an mma whose tile has k in order, as B in shared memory has".to_owned(),
+                    ));
+                }
                 let registers = a.in_order_of(&tv).filter(|all| {
                     let fits = element_of(atom.a_type) == Some(a.element());
                     fits && all
