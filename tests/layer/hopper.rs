@@ -660,3 +660,73 @@ fn copies_without_an_end_are_refused() -> Result {
     );
     Ok(())
 }
+
+/// A copy is to the whole tile of a stage, of an array as it is declared, and of views of this kernel.
+#[test]
+fn copies_of_parts_are_refused() -> Result {
+    let mut said = Vec::new();
+    let mut other = Kernel::new("other", 32);
+    let far = other.size("m", 100);
+    let elsewhere = other.input("x", Element::F16, &[far, far]);
+    let mut k = Kernel::new("parts", 256);
+    let [m, n] = ["m", "n"].map(|name| k.size(name, 1 << 15));
+    let a = k.input("a", Element::F16, &[m, n]);
+    let ring = k.tma_ring(
+        Stages::new(2),
+        [Staged::new("tile", Element::F16, [64, 64], &[])],
+    )?;
+    let (zero, half) = (k.constant(0), k.constant(32));
+    k.producer(WarpRole::new("producer", 8), |k| {
+        k.fill_stage(&ring, zero, zero, |k, [to]| {
+            let from = a.tile(k, &[64, 64], &[zero, zero])?;
+            k.tma_load(&from, &to)?;
+            let part = a
+                .part(k, &[zero, zero], &[m, half])?
+                .tile(k, &[64, 64], &[zero, zero])?;
+            said.push(k.tma_load(&part, &to));
+            let (rows, some) = (
+                a.tile(k, &[32, 64], &[zero, zero])?,
+                to.tile(k, &[32, 64], &[zero, zero])?,
+            );
+            said.push(k.tma_load(&rows, &some));
+            said.push(k.tma_load(&elsewhere, &to));
+            said.push(k.tma_load(&to, &to));
+            Done::Ok(())
+        })
+    })?;
+    let said: Vec<String> = said
+        .into_iter()
+        .map(|done| done.unwrap_err().to_string())
+        .collect();
+    for (said, what) in said.iter().zip([
+        "a whole array",
+        "the whole tile of a stage",
+        "the kernel `other`",
+        "global memory",
+    ]) {
+        assert!(said.contains(what), "`{said}` instead of `{what}`");
+    }
+    for shape in [
+        [64, i64::MAX],
+        [64, i64::MIN],
+        [1 << 62, 64],
+        [i64::MAX & !7, 64],
+    ] {
+        let mut k = Kernel::new("k", 128);
+        assert!(
+            k.tma_ring(
+                Stages::new(2),
+                [Staged::new("tile", Element::F16, shape, &[])]
+            )
+            .is_err()
+        );
+    }
+    let mut k = Kernel::new("k", 256);
+    for _ in 0..2 {
+        k.role(WarpRole::new("many", 4).registers(u32::MAX), |_, _| {
+            Done::Ok(())
+        })?;
+    }
+    assert!(k.build(HOPPER).is_err());
+    Ok(())
+}

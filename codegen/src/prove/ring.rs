@@ -200,6 +200,25 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
         }
         agreed(entry, ring, &all, blocks).map_err(|reason| refused(&reason))?;
         for (before, other) in known.iter().zip(&entry.rings) {
+            if ring.takers.max(other.takers) > 1 {
+                return Err(refused(&format!(
+                    "roles take turns in it or in the ring `{}`: that is followed in a kernel of one ring",
+                    other.name
+                )));
+            }
+            let both = before
+                .iter()
+                .filter_map(|(role, a)| Some((a, here.get(role)?)));
+            let used = |p: &Protocol| !p.places.is_empty();
+            if both
+                .clone()
+                .any(|(a, b)| used(a) && used(b) && a.fills != b.fills)
+            {
+                return Err(refused(&format!(
+                    "a role fills one of it and the ring `{}` and reads the other: roles could wait for each other forever",
+                    other.name
+                )));
+            }
             if !in_one_order(before, &here) {
                 return Err(refused(&format!(
                     "roles use it and the ring `{}` in loops that lie otherwise, so that they may wait for each other forever: use both in the same loops, in the same order, in every role",

@@ -140,6 +140,15 @@ impl Kernel {
         });
         let (ring, index) =
             ring.ok_or_else(|| refuse("it is to a tile that `Kernel::produce` fills"))?;
+        let buffer = self.buffer(to.buffer);
+        let whole = buffer.extents.iter().zip(&target);
+        if !whole
+            .clone()
+            .all(|(extent, n)| *extent == Extent::Fixed(*n))
+            || to.reversed
+        {
+            return Err(refuse("it is to the whole tile of a stage"));
+        }
         let boxes = self.boxes_of(to)?;
         let zero = self.pool.constant(0);
         let (rank, blocks) = match shared {
