@@ -35,6 +35,7 @@ use boxes::Boxes;
 use conditions::{Conditions, Room};
 
 use super::ProofError;
+use super::bulk;
 use super::execute::Trace;
 use super::formula::Formula;
 use super::memory::GlobalAccess;
@@ -94,8 +95,14 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
                 output: buffer.name.clone(),
                 reason,
             })?;
-        // A copy stores at some time until the kernel ends, and by one lane what others have.
-        if let (Some(load), false) = (loads.first(), of_buffer.is_empty()) {
+        // A copy stores at some time until the kernel ends, and by one lane what others have. On another path there is none.
+        let apart = |load: &GlobalAccess, b: &bulk::SentBox| {
+            let said = b.path.iter().chain(&b.stays);
+            let mut opposites = said.map(|f| f.not());
+            opposites.any(|f| load.path.contains(&f) || load.stays.contains(&f))
+        };
+        let together = |load: &&&GlobalAccess| of_buffer.iter().any(|b| !apart(load, b));
+        if let Some(load) = loads.iter().find(together) {
             return Err(ProofError::Overwritten {
                 access: load.name.clone(),
                 output: buffer.name.clone(),
