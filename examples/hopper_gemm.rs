@@ -5,8 +5,8 @@
 //! b: n × k, tile (j, t) ──TMA──▶ stage 256 × 64 ──┴▶ wgmma of two warpgroups ──▶ c: m × n, tile (i, j)
 //! ```
 //!
-//! One thread has TMA fill the stages of a ring, two warpgroups multiply them: the roles meet at the ring and nowhere else. Boxes, swizzles, bytes, phases, tensor maps and
-//! matrix descriptors follow from the tiles. Tiles beyond a or b are filled with zeros, and nothing outside of c is stored.
+//! One thread issues the TMA copies into the stages of a ring, two warpgroups multiply them. Boxes, swizzles, byte counts, phases, tensor maps and matrix descriptors follow from
+//! the tiles. Tiles beyond a or b read as zeros, and nothing outside of c is stored. `plain` is the kernel as a whole; the variants share its declarations (`Product`).
 //!
 //! `cargo run --release --example hopper_gemm -- --m 1000 --n 700 --k 300`
 
@@ -22,7 +22,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::pipeline::{Staged, Stages, WarpRole};
+use tilewright::codegen::pipeline::{PersistentTile, Ring, Staged, Stages, WarpRole};
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::host::{Arg, Outcome};
 use tilewright::{Layout, TiledMma, atoms};
@@ -35,16 +35,16 @@ const MOST: i64 = 1 << 20;
 /// A kernel, or what cannot be proven of it.
 type Built = Result<Proven, Box<dyn Error>>;
 
-/// How blocks take tiles of c.
+/// How tiles of c are assigned to blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum Schedule {
-    /// A block a tile
+    /// One block for each tile
     Plain,
-    /// 132 blocks that take tile after tile
+    /// 132 persistent blocks
     Persistent,
-    /// The same, where one warpgroup stores while the other multiplies
+    /// Persistent blocks in which one warpgroup stores while the other multiplies
     PingPong,
-    /// A block a tile, two blocks of which copy the rows of b that they have in common to each other
+    /// One block for each tile, in clusters of two that load their common tile of b together
     Cluster,
 }
 
@@ -60,23 +60,7 @@ impl Schedule {
     }
 }
 
-/// Stores the sums of a tile of c, rounded: by TMA where rows are `whole` multiples of 16 bytes, else two elements at a time.
-fn store(
-    k: &mut Kernel,
-    whole: bool,
-    c: &View,
-    mma: &TiledMma,
-    (sums, thread): (&Fragment, Expr),
-) -> Result<(), ViewError> {
-    let sums = k.convert_fragment(sums, Element::Bf16)?;
-    if whole {
-        return k.tma_store(c, &sums);
-    }
-    let c = c.partition_c(k, mma, thread)?;
-    k.store_fragment(&c.vectors(k, 2)?, &sums)
-}
-
-/// A block a tile.
+/// One block for each tile.
 pub(crate) fn plain() -> Built {
     let (tm, tn, tk) = (128, 256, 64);
     let mut k = Kernel::new("hopper_gemm", 384);
@@ -120,106 +104,150 @@ pub(crate) fn plain() -> Built {
     Ok(k.build(Arch(90))?)
 }
 
-/// Blocks that take tile after tile: while one is stored, the first stages of the next are filled.
+/// What the variants have in common: the arrays, the instruction, and the ring of the tiles of a and b.
+struct Product {
+    tile: [i64; 3],
+    sizes: [Expr; 2],
+    arrays: [View; 3],
+    mma: TiledMma,
+    ring: Ring<'static, 2>,
+    /// Iterations of the ring for a tile of c.
+    steps: Expr,
+}
+
+impl Product {
+    /// Tiles of `[tm, tn, tk]` elements, and consumer warpgroups along M.
+    fn declare(
+        k: &mut Kernel,
+        tile: [i64; 3],
+        warpgroups: i64,
+        stages: Stages,
+    ) -> Result<Self, ViewError> {
+        let [tm, tn, tk] = tile;
+        let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
+        let a = k.pitched_input("a", Element::Bf16, [m, depth], lda);
+        let b = k.pitched_input("b", Element::Bf16, [n, depth], ldb);
+        let c = k.output("c", Element::Bf16, &[m, n]);
+        let instruction = atoms::wgmma(tn, atoms::Scalar::Bf16, atoms::Scalar::F32)?;
+        let mma = TiledMma::new(instruction, &Layout::flat(&[warpgroups, 1, 1], &[1, 0, 0])?)?;
+        let tiles = [
+            Staged::new("tile_a", Element::Bf16, [tm, tk], &[]),
+            Staged::new("tile_b", Element::Bf16, [tn, tk], &[]),
+        ];
+        Ok(Self {
+            tile,
+            sizes: [m, n],
+            arrays: [a, b, c],
+            mma,
+            ring: k.tma_ring(stages, tiles)?,
+            steps: k.tiles_in(depth, tk)?,
+        })
+    }
+
+    /// The producer's part of the tile `at` of c; a cluster along x loads its common tile of b together.
+    fn load(
+        &self,
+        k: &mut Kernel,
+        before: Expr,
+        at: [Expr; 2],
+        cluster: bool,
+    ) -> Result<(), ViewError> {
+        let ([a, b, _], [tm, tn, tk]) = (&self.arrays, self.tile);
+        k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], t| {
+            let from_a = a.tile(k, &[tm, tk], &[at[0], t])?;
+            let from_b = b.tile(k, &[tn, tk], &[at[1], t])?;
+            k.tma_load(&from_a, &to_a)?;
+            if cluster {
+                k.tma_multicast(&from_b, &to_b, Axis::X)
+            } else {
+                k.tma_load(&from_b, &to_b)
+            }
+        })
+    }
+
+    /// The consumers' part: adds the products of a tile of c to its sums.
+    fn multiply(&self, k: &mut Kernel, before: Expr, sums: &Fragment) -> Result<(), ViewError> {
+        k.consume(&self.ring, before, self.steps, |k, [x, y], _| {
+            k.gemm(&self.mma, &x, &y, sums)
+        })
+    }
+
+    fn sums(&self, k: &mut Kernel, thread: Expr) -> Result<Fragment, ViewError> {
+        k.accumulators(&self.mma, [self.tile[0], self.tile[1]], thread)
+    }
+
+    /// Rounds the sums and stores the tile `at` of c: by TMA if its rows are `whole` multiples of 16 bytes, else two elements at a time.
+    fn store(
+        &self,
+        k: &mut Kernel,
+        whole: bool,
+        at: [Expr; 2],
+        (sums, thread): (&Fragment, Expr),
+    ) -> Result<(), ViewError> {
+        let c = self.arrays[2].tile(k, &[self.tile[0], self.tile[1]], &at)?;
+        let sums = k.convert_fragment(sums, Element::Bf16)?;
+        if whole {
+            return k.tma_store(&c, &sums);
+        }
+        let c = c.partition_c(k, &self.mma, thread)?;
+        k.store_fragment(&c.vectors(k, 2)?, &sums)
+    }
+}
+
+/// Persistent blocks: the producer loads the first stages of the next tile while one is stored.
 pub(crate) fn persistent(whole: bool) -> Built {
-    let (tm, tn, tk, blocks) = (128, 256, 64, [33, 4]);
+    let (tm, tn, blocks) = (128, 256, [33, 4]);
     let mut k = Kernel::new("hopper_gemm_persistent", 384);
-    let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
-    let a = k.pitched_input("a", Element::Bf16, [m, depth], lda);
-    let b = k.pitched_input("b", Element::Bf16, [n, depth], ldb);
-    let c = k.output("c", Element::Bf16, &[m, n]);
-
-    let instruction = atoms::wgmma(tn, atoms::Scalar::Bf16, atoms::Scalar::F32)?;
-    let mma = TiledMma::new(instruction, &Layout::parse("(2,1,1):(1,0,0)")?)?;
-    let tiles = [
-        Staged::new("tile_a", Element::Bf16, [tm, tk], &[]),
-        Staged::new("tile_b", Element::Bf16, [tn, tk], &[]),
-    ];
-    let ring = k.tma_ring(Stages::new(4).lag(1), tiles)?;
-    let steps = k.tiles_in(depth, tk)?;
-
+    let p = Product::declare(&mut k, [tm, tn, 64], 2, Stages::new(4).lag(1))?;
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
-        k.persistent([m, n], [tm, tn], blocks, |k, tile| {
-            let before = k.mul(tile.number(), steps);
-            let sums = k.accumulators(&mma, [tm, tn], thread)?;
-            k.consume(&ring, before, steps, |k, [x, y], _| {
-                k.gemm(&mma, &x, &y, &sums)
-            })?;
-            let c = c.tile(k, &[tm, tn], &tile.at())?;
-            store(k, whole, &c, &mma, (&sums, thread))
+        k.persistent(p.sizes, [tm, tn], blocks, |k, tile| {
+            let before = k.mul(tile.number(), p.steps);
+            let sums = p.sums(k, thread)?;
+            p.multiply(k, before, &sums)?;
+            p.store(k, whole, tile.at(), (&sums, thread))
         })
     })?;
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
-        k.persistent([m, n], [tm, tn], blocks, |k, tile| {
-            let (before, [i, j]) = (k.mul(tile.number(), steps), tile.at());
-            k.produce(&ring, before, steps, |k, [to_a, to_b], t| {
-                let (from_a, from_b) = (
-                    a.tile(k, &[tm, tk], &[i, t])?,
-                    b.tile(k, &[tn, tk], &[j, t])?,
-                );
-                k.tma_load(&from_a, &to_a)?;
-                k.tma_load(&from_b, &to_b)
-            })
+        k.persistent(p.sizes, [tm, tn], blocks, |k, tile| {
+            let before = k.mul(tile.number(), p.steps);
+            p.load(k, before, tile.at(), false)
         })
     })?;
     Ok(k.build(Arch(90))?)
 }
 
-/// The same by two warpgroups that take turns: each multiplies half of the rows of a tile, and stores while the other one multiplies.
+/// Persistent blocks with a ping-pong schedule: each of two warpgroups has half of the rows of a tile, and stores while the other multiplies.
 pub(crate) fn ping_pong(whole: bool) -> Built {
-    let (tm, tn, tk, blocks) = (128, 192, 64, [16, 8]);
+    let (tm, tn, blocks) = (128, 192, [16, 8]);
     let mut k = Kernel::new("hopper_gemm_ping_pong", 384);
-    let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
-    let a = k.pitched_input("a", Element::Bf16, [m, depth], lda);
-    let b = k.pitched_input("b", Element::Bf16, [n, depth], ldb);
-    let c = k.output("c", Element::Bf16, &[m, n]);
-
-    let instruction = atoms::wgmma(tn, atoms::Scalar::Bf16, atoms::Scalar::F32)?;
-    let mma = TiledMma::new(instruction, &Layout::parse("(1,1,1):(0,0,0)")?)?;
-    let tiles = [
-        Staged::new("tile_a", Element::Bf16, [tm, tk], &[]),
-        Staged::new("tile_b", Element::Bf16, [tn, tk], &[]),
-    ];
-    let ring = k.tma_ring(Stages::new(4).lag(1).in_turns(2), tiles)?;
-    let steps = k.tiles_in(depth, tk)?;
-
-    // Of the halves of a block's tile, one below the other, each role has its own.
+    let p = Product::declare(&mut k, [tm, tn, 64], 1, Stages::new(4).lag(1).ping_pong(2))?;
+    // The row of a half of a block's tile, and the iterations of the ring before it.
+    let half_of = |k: &mut Kernel, tile: PersistentTile, half: i64| {
+        let [i, j] = tile.at();
+        let (row, number) = (
+            k.linear(&[(2, i)], half),
+            k.linear(&[(2, tile.number())], half),
+        );
+        (k.mul(number, p.steps), [row, j])
+    };
     for half in 0..2 {
         let role = WarpRole::new(["first", "second"][half as usize], 4).registers(232);
         k.role(role, |k, thread| {
-            k.persistent([m, n], [2 * tm, tn], blocks, |k, tile| {
-                let part = k.linear(&[(2, tile.number())], half);
-                let before = k.mul(part, steps);
-                let sums = k.accumulators(&mma, [tm, tn], thread)?;
-                k.in_turn(&ring, (half as u32, tile.number()), |k| {
-                    k.consume(&ring, before, steps, |k, [x, y], _| {
-                        k.gemm(&mma, &x, &y, &sums)
-                    })
+            k.persistent(p.sizes, [2 * tm, tn], blocks, |k, tile| {
+                let (before, at) = half_of(k, tile, half);
+                let sums = p.sums(k, thread)?;
+                k.ping_pong(&p.ring, (half as u32, tile.number()), |k| {
+                    p.multiply(k, before, &sums)
                 })?;
-                let [i, j] = tile.at();
-                let i = k.linear(&[(2, i)], half);
-                let c = c.tile(k, &[tm, tn], &[i, j])?;
-                store(k, whole, &c, &mma, (&sums, thread))
+                p.store(k, whole, at, (&sums, thread))
             })
         })?;
     }
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
-        k.persistent([m, n], [2 * tm, tn], blocks, |k, tile| {
+        k.persistent(p.sizes, [2 * tm, tn], blocks, |k, tile| {
             for half in 0..2 {
-                let [i, j] = tile.at();
-                let (part, i) = (
-                    k.linear(&[(2, tile.number())], half),
-                    k.linear(&[(2, i)], half),
-                );
-                let before = k.mul(part, steps);
-                k.produce(&ring, before, steps, |k, [to_a, to_b], t| {
-                    let (from_a, from_b) = (
-                        a.tile(k, &[tm, tk], &[i, t])?,
-                        b.tile(k, &[tn, tk], &[j, t])?,
-                    );
-                    k.tma_load(&from_a, &to_a)?;
-                    k.tma_load(&from_b, &to_b)
-                })?;
+                let (before, at) = half_of(k, tile, half);
+                p.load(k, before, at, false)?;
             }
             Ok::<(), ViewError>(())
         })
@@ -227,44 +255,25 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
     Ok(k.build(Arch(90))?)
 }
 
-/// A block a tile, in clusters of two blocks one below the other: each copies half of their rows of b to both.
+/// One block for each tile, in clusters of two along the rows: each block loads half of their common tile of b for both.
 pub(crate) fn cluster(whole: bool) -> Built {
-    let (tm, tn, tk) = (128, 256, 64);
+    let (tm, tn) = (128, 256);
     let mut k = Kernel::new("hopper_gemm_cluster", 384);
     k.clusters([2, 1, 1]);
-    let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
-    let a = k.pitched_input("a", Element::Bf16, [m, depth], lda);
-    let b = k.pitched_input("b", Element::Bf16, [n, depth], ldb);
-    let c = k.output("c", Element::Bf16, &[m, n]);
-    let (i, j) = (k.tiles(Axis::X, m, tm)?, k.tiles(Axis::Y, n, tn)?);
-
-    let instruction = atoms::wgmma(tn, atoms::Scalar::Bf16, atoms::Scalar::F32)?;
-    let mma = TiledMma::new(instruction, &Layout::parse("(2,1,1):(1,0,0)")?)?;
-    let tiles = [
-        Staged::new("tile_a", Element::Bf16, [tm, tk], &[]),
-        Staged::new("tile_b", Element::Bf16, [tn, tk], &[]),
+    let p = Product::declare(&mut k, [tm, tn, 64], 2, Stages::new(4).lag(1))?;
+    let at = [
+        k.tiles(Axis::X, p.sizes[0], tm)?,
+        k.tiles(Axis::Y, p.sizes[1], tn)?,
     ];
-    let ring = k.tma_ring(Stages::new(4).lag(1), tiles)?;
-    let (none, steps) = (k.constant(0), k.tiles_in(depth, tk)?);
-
+    let none = k.constant(0);
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
-        let sums = k.accumulators(&mma, [tm, tn], thread)?;
-        k.consume(&ring, none, steps, |k, [x, y], _| {
-            k.gemm(&mma, &x, &y, &sums)
-        })?;
-        let c = c.tile(k, &[tm, tn], &[i, j])?;
-        store(k, whole, &c, &mma, (&sums, thread))
+        let sums = p.sums(k, thread)?;
+        p.multiply(k, none, &sums)?;
+        p.store(k, whole, at, (&sums, thread))
     })?;
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
-        k.produce(&ring, none, steps, |k, [to_a, to_b], t| {
-            let (from_a, from_b) = (
-                a.tile(k, &[tm, tk], &[i, t])?,
-                b.tile(k, &[tn, tk], &[j, t])?,
-            );
-            k.tma_load(&from_a, &to_a)?;
-            k.tma_multicast(&from_b, &to_b, Axis::X)
-        })?;
-        k.drain(&ring, steps)
+        p.load(k, none, at, true)?;
+        k.drain(&p.ring, p.steps)
     })?;
     Ok(k.build(Arch(90))?)
 }
@@ -281,19 +290,19 @@ struct Command {
     /// Elements of a sum
     #[arg(long, default_value = "200", value_parser = common::size)]
     k: u64,
-    /// How blocks take tiles of c
+    /// How tiles of c are assigned to blocks
     #[arg(long, value_enum, default_value = "plain")]
     schedule: Schedule,
     #[command(flatten)]
     flags: Flags,
 }
 
-/// A row begins at a multiple of 16 bytes: that many elements of a row of so many.
+/// The pitch of rows of `columns` elements: rows begin at multiples of 16 bytes.
 pub(crate) fn pitch(columns: u64) -> u64 {
     columns.max(1).next_multiple_of(8)
 }
 
-/// Elements of c that are checked at most: of larger matrices a sample.
+/// The number of elements of c that are checked; of a larger c a sample.
 const CHECKED: usize = 1 << 16;
 
 impl Command {

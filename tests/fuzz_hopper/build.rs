@@ -296,7 +296,7 @@ pub(crate) fn kernel(p: &Program) -> Result<Kernel, ViewError> {
     let mma = TiledMma::new(atom, &Layout::flat(&[gm, gn, 1], &[1, gm, 0])?)?;
     let stages = Stages::new(p.stages).lag(p.lag);
     let stages = if takers > 1 {
-        stages.in_turns(takers as u32)
+        stages.ping_pong(takers as u32)
     } else {
         stages
     };
@@ -495,10 +495,10 @@ impl Setting<'_> {
             } as u32;
             let turn = (role, turn.number);
             match &self.rings {
-                Rings::Both(ring) => k.in_turn(ring, turn, consume)?,
-                Rings::OnlyB(ring) => k.in_turn(ring, turn, consume)?,
+                Rings::Both(ring) => k.ping_pong(ring, turn, consume)?,
+                Rings::OnlyB(ring) => k.ping_pong(ring, turn, consume)?,
                 Rings::Each(a, b) => {
-                    k.in_turn(a, turn, |k| k.in_turn(b, turn, consume))?;
+                    k.ping_pong(a, turn, |k| k.ping_pong(b, turn, consume))?;
                 }
             }
         } else {
@@ -594,11 +594,11 @@ impl Setting<'_> {
         });
         let give = |k: &mut Kernel, index: Expr| -> Done {
             match &self.rings {
-                Rings::Both(ring) => k.give_back(ring, index),
-                Rings::OnlyB(ring) => k.give_back(ring, index),
+                Rings::Both(ring) => k.release(ring, index),
+                Rings::OnlyB(ring) => k.release(ring, index),
                 Rings::Each(a, b) => {
-                    k.give_back(a, index)?;
-                    k.give_back(b, index)
+                    k.release(a, index)?;
+                    k.release(b, index)
                 }
             }
         };
@@ -630,7 +630,7 @@ impl Setting<'_> {
                 give(k, index)?;
             }
             self.multiply(k, turn, step, (a.as_ref(), &b), with)?;
-            k.wait_products(p.lag as u32 + in_flight.unwrap_or(0));
+            k.wait_wgmma(p.lag as u32 + in_flight.unwrap_or(0));
             if !p.has(Mistake::Keep) && !p.has(Mistake::GiveEarly) {
                 give(k, index)?;
             }
@@ -642,7 +642,7 @@ impl Setting<'_> {
             }
             Ok::<(), ViewError>(())
         })?;
-        k.wait_products(0);
+        k.wait_wgmma(0);
         Ok(())
     }
 }

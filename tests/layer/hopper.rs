@@ -173,13 +173,13 @@ fn scores_are_the_first_factor_of_the_next_product() -> Result {
             let scores = k.accumulators(&first, [queries, keys], thread)?;
             let [tile] = k.arrived(&ring_k, step, step)?;
             k.gemm(&first, &q, &tile, &scores)?;
-            k.wait_products(0);
-            k.give_back(&ring_k, step)?;
+            k.wait_wgmma(0);
+            k.release(&ring_k, step)?;
             let weights = k.convert_fragment(&scores, Element::F16)?;
             let [tile] = k.arrived(&ring_v, step, step)?;
             k.gemm(&second, &weights, &tile.transposed(), &sums)?;
-            k.wait_products(0);
-            k.give_back(&ring_v, step)
+            k.wait_wgmma(0);
+            k.release(&ring_v, step)
         })?;
         let o = o
             .tile(k, &[queries, d], &[i, zero])?
@@ -351,7 +351,7 @@ fn misuse_of_a_ring_is_refused() {
     // Given back twice.
     refused(
         |p| {
-            p.consume(|k, ring, step| k.give_back(ring, step))?;
+            p.consume(|k, ring, step| k.release(ring, step))?;
             p.produce(|_, _, _| Ok(()))
         },
         "a stage is given back",
@@ -445,7 +445,7 @@ fn wrong_roles_and_rings_are_told() {
         "a lag of 2 steps of 2 stages",
     );
     malformed(
-        |k| k.tma_ring(Stages::new(2).in_turns(9), tile()).map(|_| ()),
+        |k| k.tma_ring(Stages::new(2).ping_pong(9), tile()).map(|_| ()),
         "9 roles that take turns",
     );
     malformed(
@@ -571,9 +571,9 @@ fn rings_are_used_in_one_order() -> Result {
             k.for_loop("multiply", 0, 1, steps, |k, step| {
                 let ([a], [b]) = (k.arrived(&of_a, step, step)?, k.arrived(&of_b, step, step)?);
                 k.gemm(&mma, &a, &b, &sums)?;
-                k.wait_products(0);
-                k.give_back(&of_a, step)?;
-                k.give_back(&of_b, step)
+                k.wait_wgmma(0);
+                k.release(&of_a, step)?;
+                k.release(&of_b, step)
             })?;
             let c = c
                 .tile(k, &[64, 64], &[i, zero])?

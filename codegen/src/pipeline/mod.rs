@@ -72,7 +72,7 @@ mod tma;
 pub use ring::{AnyRing, Ring, Staged};
 pub use roles::WarpRole;
 pub use stages::Stages;
-pub use tiles::TileTurn;
+pub use tiles::PersistentTile;
 
 use std::fmt;
 

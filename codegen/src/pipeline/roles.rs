@@ -1,11 +1,11 @@
-//! Roles of warps: threads of a block that part, each group with work of its own.
+//! Warp specialisation: the warps of a block split into roles, each with its own code.
 //!
 //! ```text
-//! producer     one thread has TMA fill the stages of rings     few registers
-//! consumers    products of what is in the stages, and stores   the registers that the producer leaves
+//! producer     one thread issues the TMA copies into the stages   few registers
+//! consumers    wgmma on the stages, and the epilogue              the registers that the producer releases
 //! ```
 //!
-//! Roles meet at the mbarriers of rings alone: what one of them writes to shared memory outside of rings, no other touches.
+//! Roles synchronise through the mbarriers of rings only. Shared memory outside of rings belongs to one role.
 
 use crate::index::Expr;
 use crate::ir::{Cmp, Kernel};
@@ -17,7 +17,7 @@ const WARPGROUP: u32 = 128;
 /// 32-bit registers of a multiprocessor.
 const REGISTERS: u32 = 65_536;
 
-/// Some warps of a block, behind those of the roles before: a name, how many they are, and how many registers each of their threads has.
+/// A role: its name, the number of its warps, and the registers of each thread.
 ///
 /// ```
 /// use layout_codegen::pipeline::WarpRole;
@@ -34,7 +34,7 @@ pub struct WarpRole<'n> {
 }
 
 impl<'n> WarpRole<'n> {
-    /// A role of so many warps.
+    /// A role of `warps` warps.
     ///
     /// ```
     /// use layout_codegen::pipeline::WarpRole;
@@ -49,8 +49,8 @@ impl<'n> WarpRole<'n> {
         }
     }
 
-    /// The role with so many registers a thread, a multiple of 8 from 24 to 240 (`setmaxnreg`). The role is of whole warpgroups, as are those before it, and those of
-    /// all roles together are at most the 65536 of a multiprocessor.
+    /// Sets the registers of each thread by `setmaxnreg`: a multiple of 8 from 24 to 240. This role and the roles before it then consist of whole warpgroups. All roles together
+    /// have at most the 65,536 registers of a multiprocessor.
     ///
     /// ```
     /// use layout_codegen::pipeline::WarpRole;
@@ -67,8 +67,8 @@ impl<'n> WarpRole<'n> {
 }
 
 impl Kernel {
-    /// What the next warps of the block do until the kernel ends: `body` gets the index of a thread among those of the role. The roles of a kernel have all of
-    /// its threads, the first role the first ones, and nothing stands behind them.
+    /// Gives the next warps of the block a role, until the kernel ends. `body` gets the index of a thread within the role. Every thread of the block has a role, and no code
+    /// follows the last one.
     ///
     /// Rings over TMA are declared before the first role. The example of [`Kernel::tma_ring`] has two roles.
     ///
@@ -107,7 +107,7 @@ impl Kernel {
         done
     }
 
-    /// A role of which one thread does `body`: the one that has TMA fill the stages of rings ([`Kernel::produce`]).
+    /// A role whose first thread alone runs `body`. It issues the TMA copies ([`Kernel::produce`]).
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -145,7 +145,7 @@ impl Kernel {
         })
     }
 
-    /// Begins a role: the index of a thread in it; none for one that there can't be.
+    /// Begins a role and returns the index of a thread within it; `None` for an invalid role.
     fn begin_warps(&mut self, role: WarpRole<'_>) -> Result<Option<Expr>, ViewError> {
         let WarpRole {
             name,
@@ -213,7 +213,7 @@ impl Kernel {
         }
     }
 
-    /// The mbarriers of rings, by one thread.
+    /// One thread initialises the mbarriers of all rings.
     fn make_rings(&mut self) -> Result<(), ViewError> {
         let rings = self.parting.rings.clone();
         if rings.is_empty() {
@@ -227,7 +227,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The mbarriers of stages are made for the warps that give them back.
+    /// Sets the arrival counts of the empty barriers to the number of consumer warps.
     fn count_consumers(&mut self) {
         let blocks: u32 = self.cluster.iter().product();
         for ring in self.parting.rings.clone() {

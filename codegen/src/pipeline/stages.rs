@@ -1,11 +1,11 @@
-//! How many stages a ring over TMA has, and how they are given back.
+//! The stages of a ring over TMA: their number, their lag, and the schedule of their consumers.
 
 /// The stages of a ring over TMA ([`Kernel::tma_ring`](crate::ir::Kernel::tma_ring)).
 ///
 /// ```
 /// use layout_codegen::pipeline::Stages;
 ///
-/// // Four, of which products of one may be in flight while those of the next are issued.
+/// // Four stages. The MMAs of one stage are in flight while those of the next are issued.
 /// let stages = Stages::new(4).lag(1);
 /// # let _ = stages;
 /// ```
@@ -17,7 +17,7 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// So many stages, each given back in the step that read it.
+    /// `count` stages. A consumer releases each stage in the iteration that reads it.
     ///
     /// ```
     /// use layout_codegen::pipeline::Stages;
@@ -32,8 +32,8 @@ impl Stages {
         }
     }
 
-    /// The stages given back so many steps later: that many groups of products are in flight while the next ones are issued, so that the tensor cores always have
-    /// work. It is less than the number of stages.
+    /// The consumers release a stage `steps` iterations after the one that reads it. The MMAs of `steps` iterations stay in flight while the next are issued, so the tensor
+    /// cores do not wait. The lag is less than the number of stages.
     ///
     /// ```
     /// use layout_codegen::pipeline::Stages;
@@ -45,15 +45,15 @@ impl Stages {
         Self { lag: steps, ..self }
     }
 
-    /// The stages read by so many roles in turns ([`Kernel::in_turn`](crate::ir::Kernel::in_turn)): each reads the stages of a tile, and stores it while the next role reads.
+    /// A ping-pong schedule of `roles` consumer roles ([`Kernel::ping_pong`](crate::ir::Kernel::ping_pong)): one role multiplies its tile while another stores.
     ///
     /// ```
     /// use layout_codegen::pipeline::Stages;
     ///
-    /// Stages::new(4).lag(1).in_turns(2);
+    /// Stages::new(4).lag(1).ping_pong(2);
     /// ```
     #[must_use]
-    pub fn in_turns(self, roles: u32) -> Self {
+    pub fn ping_pong(self, roles: u32) -> Self {
         Self {
             turns: roles,
             ..self

@@ -1,38 +1,38 @@
-//! Blocks that take tile after tile of a matrix.
+//! Persistent blocks: each block computes several tiles of a matrix, one after the other.
 //!
 //! ```text
 //! for r in 0..⌈m / (rows·tm)⌉            the block (x, y) of rows × columns has the tile (r·rows + x, c·columns + y)
 //!   for c in 0..⌈n / (columns·tn)⌉
 //! ```
 //!
-//! Roles walk over the tiles by themselves: while consumers store one, the producer fills the stages of the next.
+//! Each role has its own loop over the tiles. While the consumers store one tile, the producer fills the stages of the next.
 
 use crate::index::Expr;
 use crate::ir::{Axis, Kernel};
 use crate::view::ViewError;
 
-/// One of the tiles that a block takes ([`Kernel::persistent`]).
+/// A tile of a persistent block ([`Kernel::persistent`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TileTurn {
+pub struct PersistentTile {
     at: [Expr; 2],
     number: Expr,
 }
 
-impl TileTurn {
-    /// Which tile it is: its row and column among those of the matrix. Some at the ends may be outside of it.
+impl PersistentTile {
+    /// Its row and column, counted in tiles. A tile of the last iteration may lie outside of the matrix.
     pub fn at(&self) -> [Expr; 2] {
         self.at
     }
 
-    /// How many tiles the block has had before.
+    /// The number of tiles that the block computed before.
     pub fn number(&self) -> Expr {
         self.number
     }
 }
 
 impl Kernel {
-    /// Does `body` for each tile of `tile` elements of a matrix of `extents` that this block takes: every launch has `blocks` blocks along x, which count rows of tiles, and along
-    /// y, which count columns, whatever the extents are. It is called in each role that has to do with tiles; the blocks together have each tile once.
+    /// Runs `body` for each tile of this block in a persistent kernel: tiles of `tile` elements cover a matrix of `extents`. The grid has `blocks` blocks, x along rows of tiles and y
+    /// along columns, for all extents. Call it in each role that loads, multiplies or stores tiles. Together the blocks compute each tile once.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -63,7 +63,7 @@ impl Kernel {
         extents: [Expr; 2],
         tile: [i64; 2],
         blocks: [u32; 2],
-        body: impl FnOnce(&mut Self, TileTurn) -> Result<(), E>,
+        body: impl FnOnce(&mut Self, PersistentTile) -> Result<(), E>,
     ) -> Result<(), E> {
         self.at_line();
         let first = [
@@ -80,12 +80,12 @@ impl Kernel {
                     let before = k.pool.scale(turns[mode], i64::from(blocks[mode]));
                     k.pool.add(before, first[mode])
                 });
-                body(k, TileTurn { at, number })
+                body(k, PersistentTile { at, number })
             })
         })
     }
 
-    /// How many tiles each block takes ([`Kernel::persistent`]).
+    /// The number of tiles of each block ([`Kernel::persistent`]).
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;

@@ -1,12 +1,12 @@
-//! Rings over TMA: one thread of a role has boxes of arrays copied to stages, and other roles multiply what is in them.
+//! Rings over TMA: one thread issues the copies into the stages, and other roles multiply what is there.
 //!
 //! ```text
-//! Kernel::produce   for each step: wait until the stage is empty, expect the bytes of its tiles, and copy them      one thread
-//! Kernel::consume   for each step: wait until the stage is full, products of its tiles, and give it back           all threads of a role
+//! Kernel::produce   each iteration: wait for the empty barrier, expect the bytes of the tiles, issue the copies    one thread
+//! Kernel::consume   each iteration: wait for the full barrier, wgmma, release the stage                         all threads of a role
 //! ```
 //!
-//! Which stage, which phase, how many bytes, which box of which array, and the descriptors of products all follow from the tiles. The prover follows the roles
-//! as they are written: they use the same stages equally often, in the same order, and none is filled while products read it.
+//! Stage, phase, bytes, boxes and matrix descriptors follow from the tiles. The prover checks the roles as written: all of them run through the same stages in the
+//! same order, and no stage is filled while an MMA reads it.
 
 use super::ring::{MOST_STAGES, Transport};
 use super::{Ring, Staged, Stages};
@@ -15,8 +15,8 @@ use crate::ir::{Cmp, Handover, Kernel, RingHandle, Side};
 use crate::view::{PERIOD, View, ViewError, panels};
 
 impl Kernel {
-    /// A ring of stages over TMA, each with the tiles `tiles`, whose layouts are those that boxes of TMA and `wgmma` have in common. One role fills the stages
-    /// ([`Kernel::produce`]), others read them ([`Kernel::consume`]). It is declared before the first role.
+    /// A ring of stages over TMA, each with the tiles `tiles`, in the layouts that both TMA boxes and `wgmma` descriptors express. One role fills the stages
+    /// ([`Kernel::produce`]), others read them ([`Kernel::consume`]). Declare the ring before the first role.
     ///
     /// c = a·bᵀ for one block a tile of 64 × 64 (`examples/hopper_gemm.rs` has any size and more):
     ///
@@ -58,7 +58,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`ViewError::Pipeline`] for stages that there can't be and for tiles that boxes do not fill; [`ViewError::SharedMemory`].
+    /// [`ViewError::Pipeline`] for an invalid number of stages, and for tiles that TMA boxes cannot fill; [`ViewError::SharedMemory`].
     #[track_caller]
     pub fn tma_ring<const N: usize>(
         &mut self,
@@ -109,19 +109,13 @@ impl Kernel {
                 tile.name.escape_default()
             ));
         }
-        let Ok(views) = <[View; N]>::try_from(views) else {
-            return refuse(
-                "a ring without tiles".to_owned(),
-                "each stage has at least one tile".to_owned(),
-            );
+        let without_tiles = || ViewError::Pipeline {
+            given: "a ring without tiles".to_owned(),
+            accepted: "each stage has at least one tile".to_owned(),
         };
-        let Some(first) = views.first() else {
-            return refuse(
-                "a ring without tiles".to_owned(),
-                "each stage has at least one tile".to_owned(),
-            );
-        };
-        let name = format!("{}_ring", first.name(self));
+        let first = tiles.first().ok_or_else(without_tiles)?;
+        let views = <[View; N]>::try_from(views).map_err(|_| without_tiles())?;
+        let name = format!("{}_ring", first.name);
         let at = self.shared_bytes().next_multiple_of(8);
         let end = at + 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
         self.extend_shared(end)?;
@@ -139,9 +133,8 @@ impl Kernel {
         })
     }
 
-    /// Fills the stages of a ring over TMA with the tiles of `steps` steps, by the one thread of a [producer](Kernel::producer): for each step it waits until a
-    /// stage is empty, and `fill` has the tiles copied there ([`Kernel::tma_load`]), each of them whole. `before` says how many steps of the ring came before: as many as
-    /// the consumers say ([`Kernel::consume`]).
+    /// Fills the stages of a ring over TMA in `steps` iterations, in a [producer](Kernel::producer). Each iteration waits until a stage is empty and calls `fill`, which loads
+    /// each of its tiles ([`Kernel::tma_load`]). `before` is the number of iterations of the ring before this loop, the same as in [`Kernel::consume`].
     ///
     /// The example of [`Kernel::tma_ring`] has one.
     ///
@@ -163,8 +156,8 @@ impl Kernel {
         })
     }
 
-    /// Fills one stage of a ring over TMA: a step of [`Kernel::produce`], for loops of one's own. The step is the `index`-th of the ring, and `tile` says what the stage holds
-    /// then: the same number as where it is read.
+    /// Fills one stage of a ring over TMA: the body of [`Kernel::produce`], for custom loops. `index` is the iteration of the ring. `tile` identifies the content of the stage;
+    /// [`Kernel::arrived`] names the same.
     ///
     /// # Errors
     ///
@@ -188,9 +181,9 @@ impl Kernel {
         fill(self, tiles)
     }
 
-    /// Reads the stages of a ring over TMA in `steps` steps, by all threads of a role: in each step it waits for the tiles, `body` multiplies them
-    /// ([`Kernel::gemm`]), and the stage is given back when its products are complete. Behind the loop all products are. `before` says how many steps of the ring came
-    /// before.
+    /// Reads the stages of a ring over TMA in `steps` iterations, by all threads of a role. Each iteration waits for the tiles, calls `body`, which multiplies them
+    /// ([`Kernel::gemm`]), and releases the stage when the MMAs are complete. All MMAs are complete when the loop ends. `before` is the number of iterations of the ring before
+    /// this loop.
     ///
     /// The example of [`Kernel::tma_ring`] has one.
     ///
@@ -214,18 +207,18 @@ impl Kernel {
             let before = k.parting.products;
             body(k, tiles, step)?;
             if k.parting.products > before {
-                k.wait_products(lag as u32);
+                k.wait_wgmma(lag as u32);
             }
-            Ok::<(), E>(k.give_back(ring, index)?)
+            Ok::<(), E>(k.release(ring, index)?)
         })?;
         if self.parting.products > products {
-            self.wait_products(0);
+            self.wait_wgmma(0);
         }
         Ok(())
     }
 
-    /// The tiles of one stage of a ring over TMA, once they are there: a step of [`Kernel::consume`], for loops of one's own. The step is the `index`-th of the ring, `tile` what the
-    /// stage holds then; every thread of the role waits.
+    /// Waits for one stage of a ring over TMA and returns its tiles: the start of an iteration of [`Kernel::consume`], for custom loops. `index` is the iteration of the ring,
+    /// `tile` the content of the stage as in [`Kernel::fill_stage`]. All threads of the role wait.
     ///
     /// # Errors
     ///
@@ -246,48 +239,48 @@ impl Kernel {
         Ok(ring.used(self, &handle, index, tile))
     }
 
-    /// Waits until all groups of products of this warpgroup but the youngest `in_flight` are complete: each call of [`Kernel::gemm`] by `wgmma` is a group.
+    /// Waits until at most `in_flight` groups of `wgmma` of this warpgroup are in flight (`wgmma.wait_group`). Each call of [`Kernel::gemm`] is a group.
     ///
     /// ```
     /// use layout_codegen::ir::Kernel;
     ///
     /// let mut k = Kernel::new("k", 128);
-    /// k.wait_products(0);
+    /// k.wait_wgmma(0);
     /// ```
     #[track_caller]
-    pub fn wait_products(&mut self, in_flight: u32) {
+    pub fn wait_wgmma(&mut self, in_flight: u32) {
         self.at_line();
         self.wgmma_wait(in_flight);
     }
 
-    /// Gives back the stage that was read the ring's lag before step `index`, by a lane of each warp of the role: the end of a step of [`Kernel::consume`], for loops of one's own.
-    /// Products that read it are complete ([`Kernel::wait_products`]).
+    /// Releases the stage that iteration `index` − lag read: the end of an iteration of [`Kernel::consume`], for custom loops. One lane of each warp arrives. The MMAs that read
+    /// the stage are complete ([`Kernel::wait_wgmma`]).
     ///
     /// # Errors
     ///
     /// As [`Kernel::arrived`].
     #[track_caller]
-    pub fn give_back<const N: usize>(
+    pub fn release<const N: usize>(
         &mut self,
         ring: &Ring<'_, N>,
         index: Expr,
     ) -> Result<(), ViewError> {
         self.at_line();
         let ring = self.ring_in_role(ring)?;
-        let (lane, zero) = (self.lane(), self.pool.constant(0));
         if self.has_clusters() {
-            // Other blocks fill it, too: a lane tells the block of its rank.
+            let lane = self.lane();
+            // Each block of the cluster fills a part of the stage: one lane arrives at the barrier of each.
             let blocks: u32 = self.cluster.iter().product();
             let blocks = self.pool.constant(blocks.into());
             let one_each = self.compare(Cmp::Lt, lane, blocks);
             return Ok(self.release_stage_to(&ring, index, (lane, one_each))?);
         }
-        let lane0 = self.compare(Cmp::Eq, lane, zero);
+        let lane0 = self.first_lane();
         Ok(self.release_stage(&ring, index, lane0)?)
     }
 
-    /// Waits until the stages of all `uses` steps of a ring are given back, by the thread that filled them: in a [cluster](Kernel::clusters) a block's shared memory must be
-    /// there until no other block arrives there.
+    /// Waits, in the producer, until the consumers have released the stages of all `uses` iterations. In a [cluster](Kernel::clusters) other blocks arrive at a block's barriers, so the
+    /// block must not exit before.
     ///
     /// # Errors
     ///
@@ -306,14 +299,14 @@ impl Kernel {
         Ok(drained?)
     }
 
-    /// A role's turn in reading the stages of a ring, of those that take turns ([`Stages::in_turns`]): `role` is its number among them, and `turn` how many turns it has
-    /// had. `body` reads the stages of its tile ([`Kernel::consume`]); then the turn goes to the next role.
+    /// Runs `body` when it is this role's turn in a ping-pong schedule ([`Stages::ping_pong`]), then arrives on the order barrier of the next role. `role` is the number of the role in
+    /// the schedule, `turn` the number of tiles it had before. `body` reads the stages of the tile ([`Kernel::consume`]).
     ///
     /// # Errors
     ///
     /// [`ViewError::Pipeline`] for a ring that roles do not take turns in; those of the body.
     #[track_caller]
-    pub fn in_turn<const N: usize, E: From<ViewError>>(
+    pub fn ping_pong<const N: usize, E: From<ViewError>>(
         &mut self,
         ring: &Ring<'_, N>,
         (role, turn): (u32, Expr),
@@ -325,7 +318,7 @@ impl Kernel {
             return Err(E::from(ViewError::Pipeline {
                 given: format!("turn of role {role} in the ring `{}`", ring.names(self)),
                 accepted: format!(
-                    "{} roles take turns in it (`Stages::in_turns`)",
+                    "{} roles take turns in it (`Stages::ping_pong`)",
                     handle.takers()
                 ),
             }));
@@ -333,13 +326,12 @@ impl Kernel {
         self.wait_stage(&handle, Side::Turn(role), turn)
             .map_err(ViewError::from)?;
         body(self)?;
-        let (lane, zero) = (self.lane(), self.pool.constant(0));
-        let lane0 = self.compare(Cmp::Eq, lane, zero);
+        let lane0 = self.first_lane();
         let handed = self.hand_over(Handover::Turn, &handle, (role, turn), lane0);
         Ok(handed.map_err(ViewError::from)?)
     }
 
-    /// A loop over steps of a ring, counted from 0.
+    /// A loop over iterations of a ring, counted from 0.
     fn steps_of_ring<E: From<ViewError>>(
         &mut self,
         name: &str,

@@ -1,11 +1,11 @@
-//! Boxes of TMA: whole tiles between global memory and stages of shared memory.
+//! TMA copies of whole tiles from global memory to the stages of a ring.
 //!
 //! ```text
 //! tile of an array (rows, columns) ──boxes of 128 bytes by rows──▶ panels of a stage        Sw<3,3,3> o (rows,(64,panels)):(64,(1,64·rows)), of 2 bytes
 //! ```
 //!
-//! A box has the columns of a panel, as its rows are one period of the swizzle, and as many rows as the tile, up to 256. The tensor map, which the host encodes,
-//! has the array's extents, so that what is outside of it reads as zeros.
+//! A row of a box is one swizzle period, so a box is as wide as a panel. It has up to 256 rows of the tile. The host encodes the tensor map with the extents of the array;
+//! elements outside of it read as zeros.
 
 use layout_core::{Layout, Swizzle, Swizzled, TensorBox};
 
@@ -13,7 +13,7 @@ use super::buffer::MAX_TILE;
 use super::{View, ViewError, in_bytes};
 use crate::ir::{Arrangement, Axis, Extent, Kernel, MapHandle, Space, Stride};
 
-/// What a stage begins at a multiple of, in bytes: every swizzle of a box repeats after so many.
+/// Alignment of a stage in bytes: every TMA swizzle repeats after it.
 pub(crate) const PERIOD: i64 = 1024;
 
 /// The widest row of a box with a swizzle, in bytes.
@@ -27,7 +27,7 @@ pub(crate) fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError>
         .into_iter()
         .find(|width| columns % (width / bytes) == 0);
     let whole = rows % 8 == 0 && rows > 0 && columns > 0;
-    // Far more than shared memory has, and no size of it overflows.
+    // More than shared memory holds; products of smaller extents do not overflow.
     let fits = rows.checked_mul(columns).is_some_and(|n| n <= MAX_TILE);
     let Some(width) = width.filter(|_| whole && fits) else {
         return Err(ViewError::Pipeline {
@@ -45,26 +45,26 @@ pub(crate) fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError>
     Ok(Swizzled::new(swizzle, 0, plain)?)
 }
 
-/// Bytes that rows of an array of a tensor map are a multiple of (CUDA driver API, `cuTensorMapEncodeTiled`).
+/// Alignment of the rows of a tensor map's array in bytes (CUDA driver API, `cuTensorMapEncodeTiled`).
 const ROW: i64 = 16;
 
 impl Kernel {
-    /// Has TMA copy the tile `from` of global memory to the tile `to` of a stage, as boxes whose size and swizzle follow from the stage's layout: what is outside of the array
-    /// is zeros there. The array's rows are multiples of 16 bytes; a launch that gives others is refused.
+    /// Copies the tile `from` of global memory to the tile `to` of a stage by TMA. The box and the swizzle follow from the layout of the stage. Elements outside of the array read as
+    /// zeros. The rows of the array must be multiples of 16 bytes; the launch checks it.
     ///
     /// The example of [`Kernel::tma_ring`] has two.
     ///
     /// # Errors
     ///
-    /// [`ViewError::Space`] and [`ViewError::Pipeline`] for what is no tile of global memory or of a stage; [`ViewError::Shapes`], [`ViewError::Elements`].
+    /// [`ViewError::Space`] and [`ViewError::Pipeline`] for a source that is not a tile of global memory, and a target that is not the whole tile of a stage; [`ViewError::Shapes`], [`ViewError::Elements`].
     #[track_caller]
     pub fn tma_load(&mut self, from: &View, to: &View) -> Result<(), ViewError> {
         self.at_line();
         self.load_boxes(from, to, None)
     }
 
-    /// As [`Kernel::tma_load`], of a tile that all blocks of a [cluster](Kernel::clusters) have in common: each of them has a part of it copied to all. The blocks lie along `axis` of the
-    /// grid.
+    /// Copies a tile that all blocks of a [cluster](Kernel::clusters) read, as [`Kernel::tma_load`] does. Each block copies a part of it to all of them (multicast). The blocks lie along
+    /// `axis` of the grid.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ impl Kernel {
         })
     }
 
-    /// A name that no parameter or buffer has.
+    /// A name that no parameter or buffer uses yet.
     pub(super) fn unique_buffer(&self, name: &str) -> String {
         let taken = |name: &str| {
             let mut params = self.params().iter();
@@ -242,7 +242,7 @@ impl Kernel {
         }
     }
 
-    /// The tensor map of a view's array for boxes of so many rows and columns.
+    /// The tensor map of a view's array for boxes of `extents` rows and columns.
     pub(super) fn map_of(
         &mut self,
         view: &View,

@@ -1,4 +1,4 @@
-//! Fragments to global memory by TMA: each warp puts strips of 16 rows together in shared memory by `stmatrix`, and one lane has them copied as boxes.
+//! The epilogue by TMA: each warp writes strips of 16 rows to shared memory by `stmatrix`, and one lane issues a copy for each.
 //!
 //! ```text
 //! fragment                  (thread, value) → element of the tile       blocks of 16 × 16: four registers of two 16-bit elements a lane
@@ -6,7 +6,7 @@
 //! lane l points at          row l mod 16, column 8·(l div 16)           of a block, 8 neighbours of a row
 //! ```
 //!
-//! A warp waits for itself alone, and has two places: while one is copied it fills the other. The copy cuts off what is outside of the array.
+//! Warps do not wait for each other. Each has two places in shared memory, and fills one while the other is copied. TMA clips a box at the edges of the array.
 
 use layout_core::Layout;
 
@@ -15,7 +15,7 @@ use super::tma::{PERIOD, panels};
 use super::{Fragment, View, ViewError, in_bytes};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::{Cmp, Extent, Kernel, MapHandle, Reg, Space};
+use crate::ir::{Extent, Kernel, MapHandle, Reg, Space};
 
 /// Rows of a strip, and columns of a block.
 const BLOCK: i64 = 16;
@@ -131,7 +131,7 @@ impl Strips {
     }
 }
 
-/// What the boxes of one store need.
+/// The tensor map and the shared memory of one store.
 struct Sends {
     map: MapHandle,
     /// (row, column, warp, place, strip)
@@ -142,9 +142,9 @@ struct Sends {
 }
 
 impl Kernel {
-    /// Stores a fragment of 16-bit elements to a tile of global memory by TMA, by way of shared memory: whole lines, without registers for addresses and predicates. Each warp has
-    /// places of its own there, so that no barrier of the block is needed. What is outside of the array is not stored; rows of the array are multiples of 16 bytes, and a
-    /// launch that gives others is refused.
+    /// Stores a fragment of 16-bit elements to a tile of global memory by TMA, through shared memory. Global stores are whole lines and take no address or predicate registers. Each
+    /// warp has its own shared memory, so no barrier of the block is needed. Elements outside of the array are not stored. Its rows must be multiples of 16 bytes; the launch
+    /// checks it.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -223,7 +223,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The places of warps in shared memory, and the tensor map that boxes of them are stored by.
+    /// Allocates the shared memory of the warps, and makes the tensor map.
     fn sends(&mut self, to: &View, from: &Fragment, strips: &Strips) -> Result<Sends, ViewError> {
         let derived = panels([BLOCK, strips.columns], BYTES)?;
         let shared = in_bytes(&derived, BYTES)?;
@@ -240,13 +240,13 @@ impl Kernel {
         self.describe(format!(
             "{name} (a place of a warp) = {derived}: what a box of TMA reads"
         ));
-        let (zero, lane) = (self.pool.constant(0), self.lane());
+        let lane = self.lane();
         Ok(Sends {
             map,
             places,
             warp: self.pool.shr(from.thread, 5),
             lane,
-            lane0: self.compare(Cmp::Eq, lane, zero),
+            lane0: self.first_lane(),
         })
     }
 
@@ -260,8 +260,7 @@ impl Kernel {
         let [place, which, zero] = [number % PLACES, number, 0].map(|c| self.pool.constant(c));
         self.open_region();
         if number >= PLACES || self.in_loop() {
-            // What the place was filled with before is read.
-            // Of an odd number of strips the last one in the turn before has the place of the first.
+            // The copy of what was here before has read it. With an odd number of strips the last one of the previous iteration used the same place as the first.
             let odd = number == 0 && strips.all.len() as i64 % PLACES != 0;
             let pending = if odd { 0 } else { PLACES as u32 - 1 };
             self.wait_for_boxes(pending, sends.lane0);
@@ -297,11 +296,10 @@ impl Kernel {
         Ok(())
     }
 
-    /// Places of boxes are the block's until they are read.
+    /// Waits until the copies have read shared memory, before the block exits.
     pub(crate) fn boxes_are_read(&mut self) {
         if std::mem::take(&mut self.parting.sends) {
-            let (lane, zero) = (self.lane(), self.pool.constant(0));
-            let lane0 = self.compare(Cmp::Eq, lane, zero);
+            let lane0 = self.first_lane();
             self.wait_for_boxes(0, lane0);
         }
     }

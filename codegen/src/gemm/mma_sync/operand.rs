@@ -17,10 +17,10 @@
 use layout_core::atoms::{self, CopyAtom, MmaAtom};
 use layout_core::banks::{Access, Matrices};
 use layout_core::derive::{Family, Pattern, Tile, derive, derive_layout};
-use layout_core::{Layout, LayoutError, Swizzle, Swizzled};
+use layout_core::{Layout, LayoutError, Swizzled};
 
 use crate::gemm::{PlanError, Refusal};
-use crate::view::in_bytes;
+use crate::view::{in_bytes, panels};
 
 /// How a thread brings elements from global to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -281,12 +281,10 @@ impl OperandMaps {
             }
             .into());
         }
-        let across = Layout::flat(&[wide, cols / wide], &[1, rows * wide])?;
-        let plain = Layout::tuple(&[Layout::mode(rows, wide)?, across])?;
-        let elements = (maps.bytes as u64).trailing_zeros();
-        // A bit for each doubling of the chunks of 16 bytes in a row.
-        let swizzle = Swizzle::new((panel / 16).trailing_zeros(), 4 - elements, 3)?;
-        maps.derived = Swizzled::new(swizzle, 0, plain)?;
+        maps.derived = panels([rows, cols], maps.bytes).map_err(|e| Refusal {
+            obligation: "a tile that boxes of TMA fill".to_owned(),
+            reason: e.to_string(),
+        })?;
         maps.shared = in_bytes(&maps.derived, maps.bytes)?;
         "what both a box of TMA and a descriptor of wgmma express"
             .clone_into(&mut maps.certificate);

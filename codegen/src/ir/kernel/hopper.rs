@@ -39,12 +39,12 @@ impl RingHandle {
         self.number
     }
 
-    /// How many uses later than it is read a stage is given back.
+    /// The lag: a stage is released this many iterations after the one that reads it.
     pub(crate) fn lag(&self) -> i64 {
         self.lag
     }
 
-    /// How many roles take turns in reading its stages.
+    /// The number of roles in its ping-pong schedule, 1 without one.
     pub(crate) fn takers(&self) -> u32 {
         self.takers
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Kernel, MapHandle, RingHandle};
 use crate::ir::node::{Node, RoleRegion};
-use crate::ir::value::Cmp;
+use crate::ir::value::{Cmp, Reg};
 
 /// What a kernel with roles of warps keeps while it is written.
 #[derive(Default, Debug)]
@@ -60,6 +60,12 @@ impl Kernel {
         self.scope().body.push(Node::Roles(roles));
     }
 
+    /// The predicate of lane 0 of each warp.
+    pub(crate) fn first_lane(&mut self) -> Reg {
+        let (lane, zero) = (self.lane(), self.pool.constant(0));
+        self.compare(Cmp::Eq, lane, zero)
+    }
+
     /// Whether a role is open.
     pub(crate) fn in_role(&self) -> bool {
         self.parting.open
@@ -76,7 +82,7 @@ impl Kernel {
         self.roles.last().map_or(0, |role| role.end)
     }
 
-    /// How many threads the open role has.
+    /// Threads of the open role.
     pub(crate) fn threads_of_role(&self) -> u32 {
         let before = self.roles.iter().rev().nth(1).map_or(0, |role| role.end);
         self.end_of_roles() - before

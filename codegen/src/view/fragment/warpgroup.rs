@@ -1,4 +1,4 @@
-//! Products of warpgroups (`wgmma`): B, and A or a fragment of it, from the stages of a ring over TMA.
+//! `wgmma` of fragments and stages: B from a stage of a ring over TMA, A from a stage or from registers.
 //!
 //! An instruction multiplies 64 rows of A with N columns of B, 32 bytes along k. A matrix descriptor says where its operand is: the address of its first
 //! element, and two distances that follow from the layout of the stage. Which rows and columns a warpgroup multiplies follows from the thread-value layout of C:
@@ -68,12 +68,12 @@ struct Atoms {
     within: Vec<[i64; 2]>,
     /// Warpgroup → row, and column.
     of_group: [Layout; 2],
-    /// How many are one below the other.
+    /// The number of atoms along the rows.
     down: usize,
 }
 
 impl Atoms {
-    /// Those of a thread-value layout over `shape`; the reason if a warpgroup has other elements than `wgmma` gives it.
+    /// The atoms of a thread-value layout over `shape`; `None` if a warpgroup's elements are not those of `wgmma` atoms.
     fn of(atom: &MmaAtom, tv: &Layout, shape: [i64; 2]) -> Result<Option<Self>, ViewError> {
         let [rows, columns] = shape;
         let (threads, values) = (tv.get(0)?.size(), tv.get(1)?.size());
