@@ -157,7 +157,7 @@ fn uses_that_do_not_fit_are_refused() {
 
 /// B of `wgmma` is read from shared memory by a descriptor; there is no fragment of it.
 #[test]
-fn a_product_of_a_warpgroup_is_refused_by_its_name() {
+fn b_of_a_warpgroup_is_no_fragment() {
     let types = [
         (atoms::Scalar::Bf16, atoms::Scalar::F32),
         (atoms::Scalar::S8, atoms::Scalar::S32),
@@ -170,7 +170,7 @@ fn a_product_of_a_warpgroup_is_refused_by_its_name() {
         let c = k.accumulators(&mma, [64, 64], thread).expect("64 x 64");
         let error = k.gemm(&mma, &c, &c, &c).expect_err("no fragments");
         assert!(
-            matches!(error, ViewError::Instruction { instruction, .. } if instruction == atom.name),
+            matches!(error, ViewError::Operand { instruction, operand: 'B', .. } if instruction == atom.name),
             "{error}"
         );
     }

@@ -133,7 +133,7 @@ impl Kernel {
         if atom.threads > 32 || atom.registers().contains(&0) {
             return Err(ViewError::Instruction {
                 instruction: atom.name,
-                accepted: "mma.sync, such as atoms::MMA_M16N8K16_BF16, or wgmma (atoms::wgmma)",
+                accepted: "an atom of mma.sync, such as atoms::MMA_M16N8K16_BF16, or of wgmma (atoms::wgmma)",
             });
         }
         let mut operands = Vec::new();
