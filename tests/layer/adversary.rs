@@ -1147,3 +1147,48 @@ fn outputs_of_any_constant_size_are_judged() -> Result {
     }
     Ok(())
 }
+
+/// What a choice may be is wider than each of its sides: −4 to 2³¹ has no 32-bit type, though both sides have one.
+#[test]
+fn a_choice_has_room_for_both_sides() -> Result {
+    type Side = fn(&mut Kernel, Expr) -> Expr;
+    let less: Side = |k, n| {
+        let four = k.constant(4);
+        k.sub(n, four)
+    };
+    let sides: [(Side, Side, fn(i64) -> [i64; 2]); 3] = [
+        (|_, n| n, less, |n| [n, n - 4]),
+        (less, |_, n| n, |n| [n - 4, n]),
+        (less, |k, n| k.scale(n, -1), |n| [n - 4, -n]),
+    ];
+    for (then, otherwise, values) in sides {
+        let mut k = Kernel::new("choice", 32);
+        let [n, m] = ["n", "m"].map(|name| k.size(name, 1 << 31));
+        let (zero, thread, whole) = (k.constant(0), k.thread(), k.constant(32));
+        let y = k.output("y", Element::F32, &[whole]);
+        let y = y.tile(&mut k, &[32], &[zero])?;
+        let y = y.partition(&mut k, &layout("(32,1):(1,0)"), thread)?;
+        let (then, otherwise) = (then(&mut k, n), otherwise(&mut k, n));
+        let chosen = k.choose(m, Cmp::Ne, zero, then, otherwise);
+        let negative = Predicate::of(&mut k, chosen, Cmp::Lt, zero);
+        let ones = k.fragment_of(&y, 1.0)?;
+        let signs = ones.map(&mut k, |k, one| negative.select(k, one, 2.0))?;
+        k.store_fragment(&y, &signs)?;
+        let kernel = k.build(ARCH)?;
+        for n in [0_u32, 1, 4, 5, 1 << 31] {
+            for m in [0_u32, 1, 1 << 31] {
+                let args = [
+                    ("n", Arg::from(n)),
+                    ("m", Arg::from(m)),
+                    ("y", Arg::output::<f32>(32)),
+                ];
+                let outcome = run(&kernel, On::Emulator, args)?;
+                outcome.assert_clean();
+                let value = values(n.into())[usize::from(m == 0)];
+                let wanted = if value < 0 { 1.0 } else { 2.0 };
+                assert_eq!(outcome.get::<f32>("y")?, [wanted; 32], "{n} {m}: {value}");
+            }
+        }
+    }
+    Ok(())
+}

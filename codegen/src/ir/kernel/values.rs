@@ -127,7 +127,20 @@ impl Kernel {
             return e;
         }
         let (fa, fb) = (self.pool.facts(a), self.pool.facts(b));
-        let wide = type_of(&self.pool, a).wide() || type_of(&self.pool, b).wide();
+        let (lo, hi) = (
+            fa.lo.min(fb.lo),
+            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
+        );
+        let name = self.unique("select");
+        let e = match i64::try_from(lo) {
+            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, level),
+            _ => {
+                let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
+                self.pool.var_aligned(&name, hi, zeros, level)
+            }
+        };
+        // The range of both may be wider than that of each: −4 to 0 and 0 to 2³¹ fit 32 bits, −4 to 2³¹ does not.
+        let wide = type_of(&self.pool, e).wide();
         let (x, y) = (self.widened(a, wide), self.widened(b, wide));
         let (class, ty) = if wide {
             (Class::B64, Type::B64)
@@ -144,18 +157,6 @@ impl Kernel {
         };
         self.at_top(level, inst);
         self.meanings.insert(to, Meaning::Select { p, a, b });
-        let (lo, hi) = (
-            fa.lo.min(fb.lo),
-            i64::try_from(fa.hi.max(fb.hi)).unwrap_or(i64::MAX / 4),
-        );
-        let name = self.unique("select");
-        let e = match i64::try_from(lo) {
-            Ok(lo) if lo < 0 => self.pool.var(&name, lo, hi, level),
-            _ => {
-                let zeros = (fa.bits | fb.bits).trailing_zeros().min(32);
-                self.pool.var_aligned(&name, hi, zeros, level)
-            }
-        };
         self.bind_in(level, &name, to, type_of(&self.pool, e));
         let home = self.home(level);
         self.scopes[home].selected.insert((p, a, b), e);
