@@ -4,7 +4,7 @@
     tilewright gemm --m 1000 --n 500 --k 300 --emit kernel.ptx --json > gemm.json
     python3 examples/launch.py kernel.ptx gemm.json
 
-    cargo run --release --example transpose -- --rows 1000 --cols 700 --on none --emit transpose.ptx --json > transpose.json
+    tilewright kernel transpose --rows 1000 --cols 700 --on none --emit transpose.ptx --json > transpose.json
     python3 examples/launch.py transpose.ptx transpose.json --give x=x.bin --keep y=y.bin
 
 The PTX file and the launch contract (the value of "launch" in the JSON) are all that a host program needs:
@@ -15,11 +15,11 @@ The PTX file and the launch contract (the value of "launch" in the JSON) are all
 
 The launches of "before" come first, then the kernel itself, then those of "after"; each has a kernel of the same file and parameters
 of its own. Numbers are passed as the contract says. Pointers are this program's to fill in, by what their value says: a "matrix" (A, B
-or C), a vector of so many "elements" (the bias), a "buffer" of a kernel of one's own, or so many bytes into the "workspace". A parameter of type "tensor_map" is encoded by the
+or C), a vector of so many "elements" (the bias), a "tensor" of a kernel that comes with Tilewright, a "buffer" of a custom one, or so many bytes into the "workspace". A parameter of type "tensor_map" is encoded by the
 driver (cuTensorMapEncodeTiled) from its value, which has the function's arguments under their names, and says in "tensor_map" where the
 array is. A kernel that declares its cluster in the PTX ("cluster_declared") is launched without the attribute.
 
-Buffers of a kernel of one's own hold the bytes of the files of --give, or zeros, and are written to those of --keep. Of a GEMM all memory is
+Tensors and buffers hold the bytes of the files of --give, or zeros, and are written to those of --keep. Of a GEMM all memory is
 allocated here, filled with random numbers, the workspace with NaN, and C is compared with
 C <- activation(alpha * op(A) @ op(B) + beta * C + bias) in double precision. examples/hosts/compare_pytorch.py launches the same files through
 this program beside torch.matmul, and times both.
@@ -229,8 +229,9 @@ def address(of, addresses):
     """Where that lies which a contract's value names."""
     if "matrix" in of:
         return addresses[of["matrix"]]
-    if "buffer" in of:
-        return addresses[of["buffer"]]
+    for kind in ("tensor", "buffer"):
+        if kind in of:
+            return addresses[of[kind]]
     if "elements" in of:
         return addresses["bias"]
     if "workspace" in of:
@@ -353,7 +354,7 @@ def files(given, known):
 
 
 def launch_custom(ptx, launches, memory, options):
-    """Launches a kernel of one's own, with the contents of its buffers from files."""
+    """Launches any kernel that is no product, with the contents of its buffers from files."""
     buffers = {b["name"]: b for b in memory["buffers"]}
     given, kept = files(options.give, buffers), files(options.keep, buffers)
     arrays = {}
@@ -385,7 +386,7 @@ def main():
     arguments.add_argument("--trans", choices=["nn", "nt", "tn", "tt"], help=f"{alone}nn")
     arguments.add_argument("--bias", choices=["none", "row", "column"], help=f"{alone}none")
     arguments.add_argument("--activation", choices=ACTIVATIONS, help=f"{alone}none")
-    arguments.add_argument("--give", action="append", default=[], metavar="NAME=FILE", help="the bytes of a buffer of a kernel of one's own")
+    arguments.add_argument("--give", action="append", default=[], metavar="NAME=FILE", help="the bytes of a tensor or buffer")
     arguments.add_argument("--keep", action="append", default=[], metavar="NAME=FILE", help="where to write such a buffer after the launch")
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
@@ -398,7 +399,7 @@ def main():
         print("nothing to launch: the product is empty")
         return
     launches = [*launch.get("before", []), launch, *launch.get("after", [])]
-    if any(isinstance(p["value"], dict) and "buffer" in p["value"] for p in launch["params"]):
+    if any(isinstance(p["value"], dict) and p["value"].keys() & {"tensor", "buffer"} for p in launch["params"]):
         launch_custom(ptx, launches, launch["memory"], options)
         return
     problem = Problem(report, launches, options)

@@ -1,126 +1,35 @@
-//! Softmax of each row of a matrix: yᵢⱼ = exp(xᵢⱼ − mᵢ) / Σⱼ exp(xᵢⱼ − mᵢ), mᵢ the maximum of row i. Rows of 1 to 131,072 elements; f32, f16 or bf16; computed in f32.
+//! Softmax from a program: a kernel that comes with Tilewright, run on the first GPU, or on the emulator if there is none.
 //!
-//! ```text
-//! x: rows × cols, tile (i, 0) ──16-byte vectors──▶ fragment ──▶ maximum ──▶ exp2((x − m)·log₂e) ──▶ sum ──▶ e/s ──▶ y
-//! ```
-//!
-//! A row stays in the registers of a warp, or of the block, and x is read once. The lanes and warps that share a row combine their parts by what the layout of
-//! the fragment says: [`Fragment::reduce`](tilewright::codegen::view::Fragment::reduce). Rows beyond 32,768 elements are read twice: first each thread keeps a running maximum and the sum that belongs to it.
-//!
-//! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
-//!
-//! `cargo run --release --example softmax -- --dtype bf16 --rows 4096 --cols 1000`
+//! `cargo run --release --example softmax`
 
-pub(crate) mod common;
+use std::error::Error;
 
-use std::f32::consts::LOG2_E;
-use std::process::ExitCode;
-
-use clap::Parser;
 use tilewright::codegen::Arch;
-use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::value::F32;
-use tilewright::codegen::view::{Combine, Fragment, View, ViewError};
+use tilewright::codegen::ir::Element;
+use tilewright::host::{Arg, On, run};
+use tilewright::kernels::rows::RowTile;
+use tilewright::kernels::softmax::softmax;
 
-use common::rows::{Built, MOST_ROWS, Plan, RowFlags, RowKernel};
-
-/// The kernel.
-pub(crate) fn softmax(element: Element, plan: &Plan, arch: Arch) -> Built {
-    let mut k = Kernel::new(&format!("softmax_{element}"), plan.threads);
-    let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", plan.most));
-    let x = k.input("x", element, &[rows, cols]);
-    let y = k.output("y", element, &[rows, cols]);
-    let (i, thread) = (k.tiles(Axis::X, rows, plan.rows)?, k.thread());
-    let zero = k.constant(0);
-    // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
-    let share = |k: &mut Kernel, of: &View, j| {
-        of.tile(k, &[plan.rows, plan.cols], &[i, j])?
-            .partition(k, &plan.shares, thread)?
-            .vectors(k, plan.vector)?
-            .filled(k, f32::NEG_INFINITY)
-    };
-    let load = |k: &mut Kernel, j| -> Result<Fragment, ViewError> {
-        let x = share(k, &x, j)?;
-        k.load_fragment(&x)?.convert(k, Element::F32)
-    };
-    let store = |k: &mut Kernel, j, value: &Fragment| -> Result<(), ViewError> {
-        let (y, value) = (share(k, &y, j)?, value.convert(k, element)?);
-        k.store_fragment(&y, &value)
-    };
-    let exp = |k: &mut Kernel, x: F32, m: F32| x.sub(k, m).mul(k, LOG2_E).exp2(k);
-    if plan.fits() {
-        let x = load(&mut k, zero)?;
-        let most = x.reduce(&mut k, 1, Combine::Max)?;
-        let e = x.zip(&mut k, &most, exp)?;
-        let sum = e.reduce(&mut k, 1, Combine::Add)?;
-        let scale = sum.map(&mut k, |k, sum| sum.reciprocal(k))?;
-        let value = e.zip(&mut k, &scale, |k, e, scale| e.mul(k, scale))?;
-        store(&mut k, zero, &value)?;
-        return Ok(k.build(arch)?);
-    }
-    // From the least number on, so that −∞ − m is −∞ in a thread that has nothing else.
-    let (most, sum) = (k.variable(F32::from(f32::MIN)), k.variable(F32::from(0.0)));
-    k.for_loop("column", 0, plan.cols, cols, |k, column| {
-        let j = k.div(column, plan.cols);
-        let x = load(k, j)?;
-        let (old, here) = (most.get(k), x.combine(k, Combine::Max)?);
-        let m = old.max(k, here);
-        let e = x.map(k, |k, x| exp(k, x, m))?;
-        let (rescale, here) = (exp(k, old, m), e.combine(k, Combine::Add)?);
-        let more = sum.get(k).fma(k, rescale, here);
-        sum.set(k, more);
-        most.set(k, m);
-        Ok::<(), ViewError>(())
-    })?;
-    let (own, block) = (most.get(&mut k), plan.block()?);
-    let m = k.reduce(own, &block, Combine::Max)?;
-    let rescale = exp(&mut k, own, m);
-    let own = sum.get(&mut k).mul(&mut k, rescale);
-    let scale = k.reduce(own, &block, Combine::Add)?.reciprocal(&mut k);
-    k.for_loop("column", 0, plan.cols, cols, |k, column| {
-        let j = k.div(column, plan.cols);
-        let x = load(k, j)?;
-        let value = x.map(k, |k, x| exp(k, x, m).mul(k, scale))?;
-        store(k, j, &value)
-    })?;
-    Ok(k.build(arch)?)
-}
-
-/// The kernel of this example.
-pub(crate) enum Softmax {}
-
-impl RowKernel for Softmax {
-    fn build(element: Element, plan: &Plan, arch: Arch) -> Built {
-        softmax(element, plan, arch)
-    }
-
-    fn reference(x: &[f64], _: &[Vec<f64>], unit: f64) -> Vec<(f64, f64)> {
-        let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let least = x.iter().copied().fold(f64::INFINITY, f64::min);
-        let e: Vec<f64> = x.iter().map(|x| (x - most).exp()).collect();
-        let sum: f64 = e.iter().sum();
-        // Of the exponent: x − m and its product with log₂e round once each, exp2 has 2⁻²²; the sum rounds along a tree; the result once. Below 2⁻¹²⁶, exp2 is 0.
-        let exponent = if least.is_finite() {
-            most - least
-        } else {
-            128.0
-        };
-        let relative = unit + f64::powi(0.5, 24) * (32.0 + 3.0 * exponent.min(128.0));
-        let tiny = unit * f64::powi(0.5, if unit > 1e-6 { 13 } else { 125 });
-        e.iter()
-            .map(|e| (e / sum, relative * e / sum + tiny))
-            .collect()
-    }
-}
-
-/// Softmax of the rows of a matrix with a kernel of one's own, proven, and checked
-#[derive(Parser, Debug)]
-#[command(name = "softmax")]
-pub(crate) struct Command {
-    #[command(flatten)]
-    pub(crate) on: RowFlags,
-}
-
-fn main() -> ExitCode {
-    common::main(|command: &Command| (command.on.flags.json, command.on.run::<Softmax>()))
+fn main() -> Result<(), Box<dyn Error>> {
+    let (rows, cols) = (100, 700);
+    let kernel = softmax(&RowTile::new(Element::F32, cols)?, Arch(80))?;
+    let x: Vec<f32> = (0..rows * cols).map(|i| (i % 97) as f32 / 10.0).collect();
+    let args = [
+        ("rows", Arg::from(rows as u32)),
+        ("cols", Arg::from(cols as u32)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(x.len())),
+    ];
+    let outcome = run(&kernel, On::Auto, args)?;
+    outcome.clean()?; // nothing outside of the buffers, no race, every element written once
+    let y: Vec<f32> = outcome.get("y")?;
+    let worst = y
+        .chunks(cols as usize)
+        .map(|row| (row.iter().sum::<f32>() - 1.0).abs());
+    println!(
+        "on {}: rows add up to 1 within {:.1e}",
+        outcome.device,
+        worst.fold(0.0, f32::max)
+    );
+    Ok(())
 }

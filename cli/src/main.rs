@@ -10,15 +10,18 @@ mod bench;
 mod derive;
 mod devices;
 mod doctor;
+mod emit;
 mod error;
 mod eval;
 mod gemm;
 mod index;
 mod input;
+mod kernel;
 mod manual;
 mod memory;
 mod output;
 mod plans;
+mod progress;
 mod run;
 mod show;
 mod tune;
@@ -49,6 +52,7 @@ enum Command {
     Completions(manual::CompletionsArgs),
     Gemm(Box<gemm::GemmArgs>),
     Index(index::IndexArgs),
+    Kernel(Box<kernel::KernelArgs>),
     Man(manual::ManArgs),
     Plans(plans::PlansArgs),
     /// Run a kernel of a PTX file on the emulator, with its sanitizer, or on the GPU
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::Gemm(args) => gemm::run(&args),
             Command::Index(args) => index::run(&args),
+            Command::Kernel(args) => kernel::run(&args),
             Command::Plans(args) => plans::run(&args),
             Command::Run(args) => run::run(&args),
             Command::Eval(args) => eval::run(&args),

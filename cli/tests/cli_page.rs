@@ -15,13 +15,19 @@ fn the_commands_of_the_commands_page() {
         include_str!("../../docs/cli.md"),
         include_str!("../../docs/cli-run.md")
     );
-    check_page(page, &[("ptx", "double.ptx")], 3);
+    check_page(page, &[("ptx", "double.ptx")], 4);
 }
 
 #[test]
 fn the_commands_of_banks_and_derive() {
     let page = include_str!("../../docs/cli-banks.md");
     check_page(page, &[("csv", "accesses.csv")], 5);
+}
+
+#[test]
+fn the_commands_of_the_pages_on_custom_kernels() {
+    check_page(include_str!("../../docs/own-kernels.md"), &[], 1);
+    check_page(include_str!("../../docs/own-kernels-rows.md"), &[], 1);
 }
 
 #[test]

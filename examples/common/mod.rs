@@ -4,8 +4,6 @@
 //! diagnostics go to standard error; the exit code is 0 on success, 1 if the kernel failed or could not run, 2 on bad usage.
 
 mod number;
-#[allow(dead_code)] // Some examples are not on rows.
-pub(crate) mod rows;
 
 use std::fmt::Display;
 use std::io::Write as _;

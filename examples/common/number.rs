@@ -4,9 +4,6 @@ use tilewright::host::BufferElement;
 
 /// An element of the examples' buffers.
 pub(crate) trait Number: BufferElement + Into<f64> {
-    /// Half a unit in the last place of 1.
-    const ROUNDOFF: f64;
-
     /// A value of 64 random bits.
     fn of(bits: u64) -> Self;
 
@@ -32,32 +29,24 @@ pub(crate) trait Number: BufferElement + Into<f64> {
 }
 
 impl Number for f32 {
-    const ROUNDOFF: f64 = 1.0 / (1u64 << 24) as f64;
-
     fn of(bits: u64) -> Self {
         (bits >> 40) as f32 / (1 << 23) as f32 - 1.0
     }
 }
 
 impl Number for half::f16 {
-    const ROUNDOFF: f64 = 1.0 / (1u64 << 11) as f64;
-
     fn of(bits: u64) -> Self {
         half::f16::from_f32(f32::of(bits))
     }
 }
 
 impl Number for half::bf16 {
-    const ROUNDOFF: f64 = 1.0 / (1u64 << 8) as f64;
-
     fn of(bits: u64) -> Self {
         half::bf16::from_f32(f32::of(bits))
     }
 }
 
 impl Number for i8 {
-    const ROUNDOFF: f64 = 0.0;
-
     fn of(bits: u64) -> Self {
         (bits >> 56) as i8
     }

@@ -139,6 +139,22 @@ impl Matrix {
         decode(self.element, &self.bytes[start..start + size])
     }
 
+    /// Sets element (r, c) of the first matrix to the number of its type that is nearest to `value`.
+    ///
+    /// ```
+    /// use tilewright::codegen::ir::Element;
+    /// use tilewright::host::Matrix;
+    ///
+    /// let mut x = Matrix::random(Element::Bf16, 2, 3, 3, 1);
+    /// x.set(1, 2, 1.001);
+    /// assert_eq!(x.at(1, 2), 1.0);
+    /// ```
+    pub fn set(&mut self, r: usize, c: usize, value: f64) {
+        let size = self.element.bytes() as usize;
+        let start = (r * self.ld + c) * size;
+        encode(self.element, value, &mut self.bytes[start..start + size]);
+    }
+
     /// The elements of the first matrix row by row, without gaps.
     pub fn packed(&self) -> Vec<f64> {
         let rows = if self.cols == 0 { 0 } else { self.rows };
@@ -179,6 +195,15 @@ pub(super) fn add(element: Element, mut one: Vec<u8>, other: &[u8]) -> Vec<u8> {
     one
 }
 
+/// The value that an element has room for: the nearest.
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub(super) fn rounded(element: Element, value: f64) -> f64 {
+    let mut slot = [0; 8];
+    let slot = &mut slot[..element.bytes() as usize];
+    encode(element, value, slot);
+    decode(element, slot)
+}
+
 fn encode(element: Element, value: f64, slot: &mut [u8]) {
     match element {
         Element::F32 => slot.copy_from_slice(&(value as f32).to_le_bytes()),
@@ -195,7 +220,8 @@ fn encode(element: Element, value: f64, slot: &mut [u8]) {
     }
 }
 
-fn decode(element: Element, bytes: &[u8]) -> f64 {
+/// The value of an element.
+pub(super) fn decode(element: Element, bytes: &[u8]) -> f64 {
     fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
         bytes.try_into().unwrap_or([0xff; N])
     }

@@ -17,6 +17,8 @@ pub mod devices;
 mod emulate;
 mod findings;
 mod fit;
+#[cfg(any(feature = "emulator", feature = "gpu"))]
+pub mod kernels;
 #[cfg(feature = "gpu")]
 mod machine;
 mod matrix;

@@ -1152,11 +1152,12 @@ fn outputs_of_any_constant_size_are_judged() -> Result {
 #[test]
 fn a_choice_has_room_for_both_sides() -> Result {
     type Side = fn(&mut Kernel, Expr) -> Expr;
+    type Values = fn(i64) -> [i64; 2];
     let less: Side = |k, n| {
         let four = k.constant(4);
         k.sub(n, four)
     };
-    let sides: [(Side, Side, fn(i64) -> [i64; 2]); 3] = [
+    let sides: [(Side, Side, Values); 3] = [
         (|_, n| n, less, |n| [n, n - 4]),
         (less, |_, n| n, |n| [n - 4, n]),
         (less, |k, n| k.scale(n, -1), |n| [n - 4, -n]),

@@ -1,8 +1,4 @@
-//! A kernel of one's own on an OpenCL device: the transpose of the examples, in three element types over random sizes.
-
-#[path = "../../examples/transpose.rs"]
-#[allow(dead_code)]
-mod example;
+//! A kernel of views and layouts on an OpenCL device: the transpose, in three element types over random sizes.
 
 use half::f16;
 use tilewright::codegen::Arch;
@@ -10,6 +6,7 @@ use tilewright::codegen::ir::Element;
 use tilewright::codegen::print::opencl::program;
 use tilewright::gpu::opencl::ClDevice;
 use tilewright::host::{Arg, BufferElement, run_on_opencl};
+use tilewright::kernels::transpose::transpose;
 
 use super::common::Random;
 use super::left_out;
@@ -24,7 +21,7 @@ fn transposes<T: BufferElement + Copy + PartialEq>(
 ) {
     let mut random = Random::new(7);
     for tall in [false, true] {
-        let kernel = example::transpose(element, tall, Arch(80)).expect("it proves");
+        let kernel = transpose(element, tall, Arch(80)).expect("it proves");
         let text = program(&[kernel.entry().clone()], &[]).expect("it has a form");
         let built = device.build(&text).unwrap_or_else(|e| panic!("{e}"));
         for _ in 0..count / 2 {

@@ -6,9 +6,6 @@
 
 #![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
 
-#[path = "../../examples/attention.rs"]
-#[allow(dead_code)]
-mod attention;
 #[path = "../../examples/gemm_quantize.rs"]
 #[allow(dead_code)]
 mod gemm_quantize;
@@ -21,21 +18,6 @@ mod gemm_tile;
 #[path = "../../examples/hopper_gemm.rs"]
 #[allow(dead_code)]
 mod hopper_gemm;
-#[path = "../../examples/layer_norm.rs"]
-#[allow(dead_code)]
-mod layer_norm;
-#[path = "../../examples/rms_norm.rs"]
-#[allow(dead_code)]
-mod rms_norm;
-#[path = "../../examples/row_sums.rs"]
-#[allow(dead_code)]
-mod row_sums;
-#[path = "../../examples/softmax.rs"]
-#[allow(dead_code)]
-mod softmax;
-#[path = "../../examples/transpose.rs"]
-#[allow(dead_code)]
-mod transpose;
 
 use std::error::Error;
 use std::io::Write as _;
@@ -47,6 +29,11 @@ use tilewright::codegen::ir::{Element, Entry};
 use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::registry::plans;
 use tilewright::codegen::{Arch, Proven};
+use tilewright::host::kernels::{Problem as _, RowOperation, Rows};
+use tilewright::kernels::attention::{self, Attention, Tile};
+use tilewright::kernels::norm::RmsNorm;
+use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
+use tilewright::kernels::transpose;
 
 /// The limit in an optimised build. In the tests' own profile the slowest kernel takes half of what this allows there, so that a busy machine does not fail.
 const LIMIT: Duration = Duration::from_millis(100);
@@ -116,35 +103,49 @@ impl Times {
     }
 }
 
-/// The kernels of an example on rows: one for each way to share out rows of 1 to 131,072 elements.
-macro_rules! rows {
-    ($name:ident, $build:ident) => {
-        #[test]
-        fn $name() {
-            use $name::common::rows::{LONGEST, Plan};
-            let mut times = Times::new(stringify!($name));
-            for element in [Element::F32, Element::F16, Element::Bf16] {
-                let mut known = Vec::new();
-                for cols in (1..=1024).chain((1024..=LONGEST as u64).step_by(64)) {
-                    let plan = Plan::new(element, cols).expect("a plan");
-                    let key = (plan.threads, plan.cols, plan.most);
-                    if known.contains(&key) {
-                        continue;
-                    }
-                    known.push(key);
-                    let kernel = $name::$build(element, &plan, Arch(80)).expect("it is proven");
-                    times.add(&format!("{element}, {cols} columns"), kernel.entry());
-                }
+/// The kernels of an operation on rows: one for each way to share out rows of 1 to 131,072 elements.
+fn on_rows(name: &str, operation: RowOperation) {
+    let mut times = Times::new(name);
+    for element in ELEMENTS {
+        let mut known = Vec::new();
+        for cols in (1..=1024).chain((1024..=LONGEST as u64).step_by(64)) {
+            let tile = RowTile::new(element, cols).expect("a tile");
+            if known.contains(&tile) {
+                continue;
             }
-            times.assert_within_limit();
+            known.push(tile);
+            let problem = Rows::new(operation, element, 1, cols);
+            let kernel = problem.kernel(problem.least_arch()).expect("it is proven");
+            times.add(&format!("{element}, {cols} columns"), kernel.entry());
         }
-    };
+    }
+    times.assert_within_limit();
 }
 
-rows!(softmax, softmax);
-rows!(rms_norm, rms_norm);
-rows!(layer_norm, layer_norm);
-rows!(row_sums, row_sums);
+#[test]
+fn softmax() {
+    on_rows("softmax", RowOperation::Softmax);
+}
+
+#[test]
+fn rms_norm() {
+    on_rows("rms_norm", RowOperation::RmsNorm(RmsNorm::default()));
+    let fused = RmsNorm {
+        residual: true,
+        quantized: Some(Element::E4m3),
+    };
+    on_rows("rms_norm, fused", RowOperation::RmsNorm(fused));
+}
+
+#[test]
+fn layer_norm() {
+    on_rows("layer_norm", RowOperation::LayerNorm);
+}
+
+#[test]
+fn row_sums() {
+    on_rows("row_sums", RowOperation::RowSums);
+}
 
 fn built(kernel: Result<Proven, Box<dyn Error>>) -> Proven {
     kernel.unwrap_or_else(|e| panic!("{e}"))
@@ -176,7 +177,7 @@ fn transpose() {
     let mut times = Times::new("transpose");
     for element in [Element::F32, Element::F16, Element::S8] {
         for tall in [false, true] {
-            let kernel = built(transpose::transpose(element, tall, Arch(80)));
+            let kernel = transpose::transpose(element, tall, Arch(80)).expect("proven");
             times.add(&format!("{element}, tall: {tall}"), kernel.entry());
         }
     }
@@ -190,21 +191,24 @@ fn gemm_tile() {
     times.assert_within_limit();
 }
 
-/// The default schedule and that of two stages, of which `docs/performance.md` speaks.
+/// The default tile and that of two stages, of which `docs/performance.md` speaks.
 #[test]
 fn attention() {
-    use attention::{Attention, Schedule};
     let mut times = Times::new("attention");
     for element in [Element::F16, Element::Bf16] {
-        for d in [64, 128] {
+        for head_dim in [64, 128] {
             for causal in [false, true] {
                 for stages in [1, 2] {
-                    let what = Attention { element, d, causal };
-                    let how = Schedule {
-                        stages,
-                        ..Schedule::default()
+                    let what = Attention {
+                        element,
+                        head_dim,
+                        causal,
                     };
-                    let kernel = built(attention::attention(what, how, Arch(80)));
+                    let tile = Tile {
+                        stages,
+                        ..Tile::default()
+                    };
+                    let kernel = attention::attention(what, tile, Arch(80)).expect("proven");
                     times.add(&format!("{what:?}, {stages} stages"), kernel.entry());
                 }
             }

@@ -11,23 +11,21 @@ pub(crate) mod select;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::banks::BankModel;
-use tilewright::codegen::gemm::opencl::emit;
+use tilewright::codegen::gemm::opencl::emit as emit_opencl;
 use tilewright::codegen::gemm::{
     Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, Plan, PlanError,
     ProblemError,
 };
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
-use tilewright::host::{self as runner, Check, Contract, Inputs, Language, UnknownLanguage};
+use tilewright::host::{self as runner, Check, Inputs};
 
 use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};
-use crate::{memory, output};
+use crate::{emit, memory, output, progress};
 
 use report::{Ran, Report};
 use select::Device;
@@ -128,7 +126,7 @@ pub(crate) struct GemmArgs {
 }
 
 /// A size: whole and not negative.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     match text.parse::<i128>() {
         Ok(v) if v < 0 => Err(format!("{v} is negative; sizes are 0 or more")),
         Ok(v) => u64::try_from(v).map_err(|_| format!("{v} is too large")),
@@ -263,7 +261,12 @@ fn gemm(args: &GemmArgs) -> Outcome {
         args.on != Device::None,
     )?;
     let contract = contract::of(plan.as_ref(), &kernel, &problem)?;
-    emit_files(args, &kernel.ptx, &contract)?;
+    emit::files(
+        args.emit.as_deref(),
+        args.emit_host.as_deref(),
+        &kernel.ptx,
+        &contract,
+    )?;
 
     let ran = match (&inputs, &gpu) {
         (None, _) => Ran::nowhere(),
@@ -332,35 +335,6 @@ fn operands(
     Ok(Some(Inputs::random(problem, data_type, args.seed)))
 }
 
-/// Writes what `--emit` and `--emit-host` ask for: both files or none.
-fn emit_files(args: &GemmArgs, ptx: &str, contract: &Contract) -> Result<(), CliError> {
-    let written = match args.emit_host.as_deref() {
-        Some([language, path]) => {
-            let language: Language = language
-                .parse()
-                .map_err(|e: UnknownLanguage| CliError::usage("unknown_language", e.to_string()))?;
-            if contract.launches.is_empty() {
-                let message =
-                    "there is nothing to launch for this problem, of which a host could be written";
-                return Err(CliError::new("nothing_to_launch", message));
-            }
-            let text = contract
-                .host(language)
-                .map_err(|e| CliError::new(e.code(), e.to_string()))?;
-            Some((PathBuf::from(path), text))
-        }
-        _ => None,
-    };
-    let mut files = Vec::new();
-    if let Some(path) = &args.emit {
-        files.push((path.as_path(), ptx.as_bytes()));
-    }
-    if let Some((path, text)) = &written {
-        files.push((path.as_path(), text.as_bytes()));
-    }
-    output::write_together(&files)
-}
-
 /// The comparison with the reference, if it is wanted.
 fn checked(
     args: &GemmArgs,
@@ -371,7 +345,7 @@ fn checked(
 ) -> Result<Option<Check>, CliError> {
     match (inputs, &ran.c) {
         (Some(inputs), Some(c)) if args.check => {
-            let spinner = spinner("checking against float64");
+            let spinner = progress::spinner("checking against float64");
             let check = runner::check(problem, data_type, inputs, c)
                 .map_err(|e| CliError::new("reference", e.to_string()))?;
             spinner.finish_and_clear();
@@ -404,7 +378,7 @@ fn in_opencl(
     let plan = select::plan(name, &args.schedule, data_type, problem, arch, None)?;
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let launch = plan.launch(problem).map_err(refused)?;
-    let kernel = emit(plan.as_ref(), problem.operands, model).map_err(refused)?;
+    let kernel = emit_opencl(plan.as_ref(), problem.operands, model).map_err(refused)?;
     if let Some(path) = &args.emit {
         output::write_atomically(path, kernel.source.as_bytes())?;
     }
@@ -434,12 +408,6 @@ fn in_opencl(
 /// Products that take the emulator about half a minute.
 const LONG: f64 = 3e10;
 
-fn spinner(message: &'static str) -> ProgressBar {
-    let bar = ProgressBar::new_spinner().with_message(message);
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    bar
-}
-
 fn emulated(
     plan: &dyn Plan,
     kernel: &Emitted,
@@ -452,18 +420,9 @@ fn emulated(
             "this takes the emulator a minute or more; `--on none` only proves and writes the kernel"
         );
     }
-    let bar = ProgressBar::new(0).with_message("emulating");
-    if let Ok(style) =
-        ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} blocks, {eta} left")
-    {
-        bar.set_style(style);
-    }
-    let shown = bar.clone();
+    let (bar, of_blocks) = progress::blocks();
     let options = emulator::Options {
-        progress: Some(Arc::new(move |done, all| {
-            shown.set_length(all);
-            shown.set_position(done);
-        })),
+        progress: Some(of_blocks),
         ..emulator::Options::default()
     };
     let run = runner::emulate(plan, kernel, problem, inputs, &options)

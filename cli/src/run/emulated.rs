@@ -1,9 +1,7 @@
 //! A run on the emulator.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
 use tilewright::emulator::{
     self, Arg, GlobalMemory, Kernel, Launch, MemoryError, Module, Options, ParseError,
     ParseErrorKind, RunError, TensorMap, TensorMapError, Texture,
@@ -15,6 +13,7 @@ use super::report::{Buffer, Report, Watched};
 use super::schedules::Schedules;
 use super::{Extra, Job, content, list};
 use crate::error::CliError;
+use crate::progress;
 
 /// Parses the file and runs its kernel, under several schedules if asked.
 pub(super) fn run(job: &Job<'_>) -> Result<Report, CliError> {
@@ -158,8 +157,7 @@ impl Start {
         name: &str,
         seed: u64,
     ) -> Result<(emulator::Report, Vec<Vec<u8>>), CliError> {
-        let bar = progress_bar();
-        let moving = bar.clone();
+        let (bar, of_blocks) = progress::blocks();
         let options = Options {
             sanitize: !job.args.no_sanitize,
             undefined_global: job.args.also.contains(&Extra::UndefinedGlobal),
@@ -171,10 +169,7 @@ impl Start {
             schedule: seed,
             device: job.args.device,
             registers: job.args.registers,
-            progress: Some(Arc::new(move |done, all| {
-                moving.set_length(all);
-                moving.set_position(done);
-            })),
+            progress: Some(of_blocks),
             ..Options::default()
         };
         let result = emulator::run(module, name, &self.launch, &mut self.memory, &options);
@@ -233,15 +228,6 @@ fn by_value(value: &Value) -> Arg {
         Value::F64(value) => Arg::F64(*value),
         Value::Bytes(bytes) => Arg::Bytes(bytes.clone()),
     }
-}
-
-/// A bar on the terminal, if there is one, once the run takes noticeable time.
-fn progress_bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left");
-    style
-        .map(|style| bar.clone().with_style(style))
-        .unwrap_or(bar)
 }
 
 /// The error of a text that the emulator can't read, with its line.

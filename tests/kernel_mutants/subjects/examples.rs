@@ -1,10 +1,7 @@
-//! The subjects of the examples.
+//! The subjects of the kernels that come with Tilewright and are no products, and of the examples.
 
 #![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
 
-#[path = "../../../examples/attention.rs"]
-#[allow(dead_code)]
-mod attention;
 #[path = "../../../examples/gemm_quantize.rs"]
 #[allow(dead_code)]
 mod gemm_quantize;
@@ -14,30 +11,18 @@ mod gemm_swiglu;
 #[path = "../../../examples/gemm_tile.rs"]
 #[allow(dead_code)]
 mod gemm_tile;
-#[path = "../../../examples/layer_norm.rs"]
-#[allow(dead_code)]
-mod layer_norm;
-#[path = "../../../examples/rms_norm.rs"]
-#[allow(dead_code)]
-mod rms_norm;
-#[path = "../../../examples/row_sums.rs"]
-#[allow(dead_code)]
-mod row_sums;
-#[path = "../../../examples/softmax.rs"]
-#[allow(dead_code)]
-mod softmax;
-#[path = "../../../examples/transpose.rs"]
-#[allow(dead_code)]
-mod transpose;
 
 use half::f16;
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
-use tilewright::host::{Arg, GemmKernel, On, run_with};
+use tilewright::host::kernels::{Heads, Problem, RowOperation, Rows, Transposed};
+use tilewright::host::{Arg, GemmKernel, Role};
+use tilewright::kernels::attention::{Attention, Tile};
+use tilewright::kernels::norm::RmsNorm;
 
-use super::{Changed, Runs, Subject, options, outcome, seen};
+use super::{Runs, Subject, outcome, seen};
 
 /// A kernel of an example, with runs of it: the first two are its problems.
 fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
@@ -50,29 +35,35 @@ fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
     }
 }
 
-pub(super) fn transposed() -> Subject {
-    let kernel = transpose::transpose(Element::F32, true, Arch(80)).expect("proven");
-    let problem = |rows: usize, cols: usize| -> Runs {
-        let x: Vec<f32> = random(rows * cols);
-        let kernel = kernel.clone();
+/// A kernel on problems that differ in their sizes alone, of random tensors.
+fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>) -> Subject {
+    let kernel = first.kernel(Arch(80)).expect("proven");
+    let outputs = first
+        .tensors()
+        .into_iter()
+        .filter(|t| t.role == Role::Output);
+    let outputs: Vec<&str> = outputs.map(|t| t.name).collect();
+    let runs = problems.into_iter().map(|problem| -> Runs {
+        let (kernel, outputs) = (kernel.clone(), outputs.clone());
+        let inputs = problem.random(7);
         Box::new(move |text, how| {
-            let args = vec![
-                ("rows", Arg::from(rows as u32)),
-                ("cols", Arg::from(cols as u32)),
-                ("x", Arg::input(&x)),
-                ("y", Arg::output::<f32>(rows * cols)),
-            ];
-            seen(outcome(&kernel, text, args, how)?, &["y"])
+            let args = problem.args(&inputs);
+            seen(outcome(&kernel, text, args, how)?, &outputs)
         })
+    });
+    example(name, &kernel.ptx, runs.collect())
+}
+
+pub(super) fn transposed() -> Subject {
+    let of = |rows, cols| Transposed {
+        element: Element::F32,
+        rows,
+        cols,
     };
     // The last row in every eighth of a tile, the last column in both halves.
-    let eighths = (0..16).map(|i| problem(8 * (i % 8) + 3 + i / 4, 32 * (i / 8) + 9 + i));
-    let first = [problem(67, 65), problem(130, 33)];
-    example(
-        "transpose",
-        &kernel.ptx,
-        first.into_iter().chain(eighths).collect(),
-    )
+    let eighths = (0..16).map(|i| of(8 * (i % 8) + 3 + i / 4, 32 * (i / 8) + 9 + i));
+    let problems = [of(67, 65), of(130, 33)].into_iter().chain(eighths);
+    shipped("transpose", &of(67, 65), problems.collect())
 }
 
 /// Numbers from -1 to 1 of which no two neighbours are alike.
@@ -81,85 +72,57 @@ fn random(n: usize) -> Vec<f32> {
     (0..n).map(|i| word(i) as f32 / 8_388_608.0 - 1.0).collect()
 }
 
-/// An example on rows of f32.
-macro_rules! rows {
-    ($function:ident, $name:literal, $room:ident, $kernel:ident) => {
-        pub(super) fn $function() -> Subject {
-            use $room::common::rows::{arguments, kernel, vectors};
-            use $room::$kernel as K;
-            let built = kernel::<K>(Element::F32, 70, Arch(80)).expect("proven");
-            let problem = |rows: usize, cols: usize| -> Runs {
-                let x = random(rows * cols);
-                let vectors = vectors::<K, f32>(cols, 7);
-                let kernel = built.clone();
-                Box::new(move |text, how| {
-                    let args = arguments::<K, f32>(rows, cols, &x, &vectors);
-                    seen(outcome(&kernel, text, args, how)?, &["y"])
-                })
-            };
-            // Every length, but for a few.
-            let lengths = (1..70).step_by(3).map(|cols| problem(1 + cols % 19, cols));
-            let first = [problem(5, 70), problem(9, 67)];
-            example(
-                $name,
-                &built.ptx,
-                first.into_iter().chain(lengths).collect(),
-            )
-        }
-    };
+/// An operation on rows of f32, by the kernel for rows of 70.
+fn on_rows(name: &str, operation: RowOperation) -> Subject {
+    let of = |rows, cols| Rows::new(operation, Element::F32, rows, cols);
+    // Every length, but for a few.
+    let lengths = (1..70).step_by(3).map(|cols| of(1 + cols % 19, cols));
+    let problems = [of(5, 70), of(9, 67)].into_iter().chain(lengths);
+    shipped(name, &of(5, 70), problems.collect())
 }
 
-rows!(normalised, "layer_norm", layer_norm, LayerNorm);
-rows!(normalised_by_root, "rms_norm", rms_norm, RmsNorm);
-rows!(summed, "row_sums", row_sums, RowSums);
-rows!(softened, "softmax", softmax, Softmax);
+pub(super) fn normalised() -> Subject {
+    on_rows("layer_norm", RowOperation::LayerNorm)
+}
+
+pub(super) fn normalised_by_root() -> Subject {
+    on_rows("rms_norm", RowOperation::RmsNorm(RmsNorm::default()))
+}
+
+pub(super) fn normalised_and_quantised() -> Subject {
+    let variant = RmsNorm {
+        residual: true,
+        quantized: Some(Element::S8),
+    };
+    on_rows("rms_norm-fused", RowOperation::RmsNorm(variant))
+}
+
+pub(super) fn summed() -> Subject {
+    on_rows("row_sums", RowOperation::RowSums)
+}
+
+pub(super) fn softened() -> Subject {
+    on_rows("softmax", RowOperation::Softmax)
+}
 
 fn attend(causal: bool) -> Subject {
-    use attention::{Attention, Schedule, Sizes, attention, outputs};
-    let what = Attention {
-        element: Element::F16,
-        d: 64,
-        causal,
-    };
-    let how = Schedule {
-        queries: 64,
-        keys: 32,
-        warps: 4,
-        stages: 2,
-    };
-    let kernel = attention(what, how, Arch(80)).expect("proven");
-    let problem = |queries: usize, keys: usize| -> Runs {
-        let inputs = [
-            halves(queries * 64, 0),
-            halves(keys * 64, 5),
-            halves(keys * 64, 9),
-        ];
-        let sizes = Sizes {
-            sets: 1,
-            group: 1,
-            queries,
-            keys,
-        };
-        let kernel = kernel.clone();
-        Box::new(move |text, how| {
-            let [q, k, v] = &inputs;
-            let mut kept = Err("not run".to_owned());
-            let launch = |args: Vec<_>| {
-                let outcome = run_with(
-                    &Changed {
-                        kernel: &kernel,
-                        text,
-                    },
-                    On::Emulator,
-                    args,
-                    &options(how),
-                )?;
-                kept = seen(outcome.clone(), &["o", "lse"]);
-                Ok(outcome)
-            };
-            let _ = outputs(what, sizes, [&q[..], &k[..], &v[..]], launch);
-            kept
-        })
+    let of = |[queries, keys]: [u64; 2]| Heads {
+        what: Attention {
+            element: Element::F16,
+            head_dim: 64,
+            causal,
+        },
+        tile: Tile {
+            queries: 64,
+            keys: 32,
+            warps: 4,
+            stages: 2,
+        },
+        batch: 1,
+        heads: 1,
+        kv_heads: 1,
+        queries,
+        keys,
     };
     let sizes = [
         [67, 41],
@@ -181,8 +144,7 @@ fn attend(causal: bool) -> Subject {
         [110, 71],
     ];
     let name = if causal { "attention" } else { "attention-all" };
-    let problems = sizes.map(|[queries, keys]| problem(queries, keys));
-    example(name, &kernel.ptx, problems.into())
+    shipped(name, &of(sizes[0]), sizes.map(of).into())
 }
 
 pub(super) fn attended() -> Subject {

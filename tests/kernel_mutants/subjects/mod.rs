@@ -372,6 +372,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::transposed,
     examples::normalised,
     examples::normalised_by_root,
+    examples::normalised_and_quantised,
     examples::softened,
     examples::summed,
     examples::attended,

@@ -1,8 +1,8 @@
-//! Launches emitted kernels with cudarc and checks their results: a GEMM, and a kernel of one's own.
+//! Launches emitted kernels with cudarc and checks their results: a GEMM and a transpose.
 //!
 //! ```text
 //! tilewright gemm --dtype f16 --arch sm_80 --m 384 --n 256 --k 192 --on none --emit kernel.ptx --emit-host rust examples/hosts/cudarc/src/kernel.rs
-//! cargo run --release --example transpose -- --rows 1000 --cols 700 --on none --emit transpose.ptx --emit-host cudarc examples/hosts/cudarc/src/transpose.rs
+//! tilewright kernel transpose --rows 1000 --cols 700 --on none --emit transpose.ptx --emit-host cudarc examples/hosts/cudarc/src/transpose.rs
 //! cargo run --release -p host-cudarc -- kernel.ptx transpose.ptx
 //! ```
 //!

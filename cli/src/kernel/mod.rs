@@ -1,0 +1,152 @@
+//! `tilewright kernel NAME`: any kernel that comes with Tilewright, on random tensors, compared with a reference in float64.
+//!
+//! What is launched and what is right is [`tilewright::host::kernels`]' to say; here are the options and the report.
+
+mod options;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Command, Subcommand as _};
+use serde_json::json;
+use tilewright::codegen::{Arch, UnknownArch};
+use tilewright::emulator;
+use tilewright::gpu::Gpu;
+use tilewright::host::kernels::{Compared, Problem, Tensor};
+use tilewright::host::{Contract, ContractBuffer, On, Outcome as Run, RunOptions, run_with};
+use tilewright::kernels::Proven;
+
+use crate::error::{CliError, Outcome, finish};
+use crate::gemm::select::{Device, gpu, newest};
+use crate::{emit, memory, output, progress};
+use options::{Kernel, Options};
+use report::Report;
+
+pub(crate) use options::KernelArgs;
+
+/// Runs on a GPU after the first, of which the time is the median.
+const REPEATS: usize = 20;
+
+pub(crate) fn run(args: &KernelArgs) -> ExitCode {
+    match &args.kernel {
+        Kernel::List { json } => list(*json),
+        Kernel::Attention(args) => told(&args.problem(), &args.options),
+        Kernel::LayerNorm(args) => told(&args.layer_norm(), &args.options),
+        Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
+        Kernel::RowSums(args) => told(&args.row_sums(), &args.options),
+        Kernel::Softmax(args) => told(&args.softmax(), &args.options),
+        Kernel::Transpose(args) => told(&args.problem(), &args.options),
+    }
+}
+
+/// The names of the kernels, with what they compute.
+fn list(json: bool) -> ExitCode {
+    let kernels = Kernel::augment_subcommands(Command::new("kernel"));
+    let about = |c: &Command| c.get_about().map(ToString::to_string).unwrap_or_default();
+    let kernels = kernels.get_subcommands().filter(|c| c.get_name() != "list");
+    let kernels: Vec<_> = kernels
+        .map(|c| (c.get_name().to_owned(), about(c)))
+        .collect();
+    if json {
+        let all = kernels
+            .iter()
+            .map(|(n, about)| json!({"name": n, "computes": about}));
+        output::print_json(&all.collect());
+    } else {
+        for (name, about) in kernels {
+            output::print_line(&format!("{name:<11} {about}"));
+        }
+    }
+    ExitCode::SUCCESS
+}
+
+fn told(problem: &dyn Problem, options: &Options) -> ExitCode {
+    finish(kernel(problem, options), options.json)
+}
+
+/// Builds, proves, writes, runs and compares a kernel.
+fn kernel(problem: &dyn Problem, options: &Options) -> Outcome {
+    let device = options.on;
+    if device == Device::Opencl {
+        let message = "these kernels run as PTX: on a GPU or on the emulator";
+        return Err(CliError::usage("usage", message));
+    }
+    let gpu = gpu(device)?;
+    let arch = arch(&options.arch, gpu.as_ref(), problem.least_arch())?;
+    let kernel = problem.kernel(arch);
+    let kernel = kernel.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+    let contract = Contract::new(&kernel, problem.scalars());
+    let contract = contract.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+    let emit_host = options.emit_host.as_deref();
+    emit::files(options.emit.as_deref(), emit_host, &kernel.ptx, &contract)?;
+
+    let ran = match device {
+        Device::None => None,
+        _ => Some(ran(problem, &kernel, gpu, options.seed)?),
+    };
+    let launch = contract.to_json_with(|buffer| tensor(problem, buffer));
+    let report = Report {
+        kernel: &kernel,
+        arch,
+        launch,
+        ran,
+    };
+    if options.json {
+        output::print_json(&report.to_json());
+    } else {
+        output::print_line(&report.to_text());
+    }
+    Ok(ExitCode::from(u8::from(!report.passed())))
+}
+
+/// A run on random tensors, and its comparison with the reference.
+fn ran(
+    problem: &dyn Problem,
+    kernel: &Proven,
+    gpu: Option<Gpu>,
+    seed: u64,
+) -> Result<(Run, Compared), CliError> {
+    let tensors = problem.tensors();
+    let bytes = |t: &Tensor| u128::from(t.elements()) * u128::from(t.element.bytes());
+    memory::for_buffers(tensors.iter().map(bytes).sum())?;
+    let inputs = problem.random(seed);
+    let (bar, of_blocks) = progress::blocks();
+    let options = RunOptions {
+        repeats: REPEATS,
+        emulator: emulator::Options {
+            progress: Some(of_blocks),
+            ..RunOptions::default().emulator
+        },
+        ..RunOptions::default()
+    };
+    let on = if gpu.is_some() { On::Gpu } else { On::Emulator };
+    let options = RunOptions { gpu, ..options };
+    let outcome = run_with(kernel, on, problem.args(&inputs), &options);
+    bar.finish_and_clear();
+    let outcome = outcome.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+    let bar = progress::spinner("comparing with float64");
+    let compared = problem.compare(&inputs, &outcome);
+    bar.finish_and_clear();
+    let compared = compared.map_err(|e| CliError::new("outcome", e.to_string()))?;
+    Ok((outcome, compared))
+}
+
+/// The architecture of a name; of `auto` that of the GPU, or without one the first that the kernel takes.
+fn arch(name: &str, gpu: Option<&Gpu>, least: Arch) -> Result<Arch, CliError> {
+    match (name, gpu) {
+        ("auto", Some(gpu)) => newest(gpu),
+        ("auto", None) => Ok(least),
+        _ => name
+            .parse()
+            .map_err(|e: UnknownArch| CliError::usage(e.code(), e.to_string())),
+    }
+}
+
+/// The value of a parameter that is the address of a tensor.
+fn tensor(problem: &dyn Problem, buffer: &ContractBuffer) -> serde_json::Value {
+    let tensors = problem.tensors();
+    let tensor = tensors.iter().find(|t| t.name == buffer.name);
+    tensor.map_or(serde_json::Value::Null, |t| {
+        json!({"tensor": t.name, "shape": t.shape, "strides": t.strides(), "dtype": t.element.to_string()})
+    })
+}

@@ -1,0 +1,255 @@
+//! The options of each kernel.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use tilewright::codegen::ir::Element;
+use tilewright::host::kernels::{Heads, RowOperation, Rows, Transposed};
+use tilewright::kernels::attention::{Attention, Tile};
+use tilewright::kernels::norm::RmsNorm;
+
+use crate::gemm::select::Device;
+use crate::gemm::size;
+
+/// Run a kernel that comes with Tilewright: attention, softmax, norms, sums of rows, a transpose
+#[derive(Args)]
+pub(crate) struct KernelArgs {
+    #[command(subcommand)]
+    pub(super) kernel: Kernel,
+}
+
+#[derive(Subcommand)]
+#[command(rename_all = "snake_case")]
+pub(super) enum Kernel {
+    /// List the kernels
+    List {
+        /// Print one JSON value
+        #[arg(long)]
+        json: bool,
+    },
+    /// Attention, forward: softmax(q·kᵀ/√d)·v of each head, and the logarithms of the sums
+    Attention(AttentionArgs),
+    /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b
+    LayerNorm(RowArgs),
+    /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised
+    RmsNorm(RmsNormArgs),
+    /// The sum of each row
+    RowSums(RowArgs),
+    /// Softmax of each row
+    Softmax(RowArgs),
+    /// The transpose of a matrix
+    Transpose(TransposeArgs),
+}
+
+/// What every kernel takes.
+#[derive(Args)]
+pub(super) struct Options {
+    /// The architecture to generate for: one such as `sm_80`, or auto (the GPU's; without one the first that has what the kernel needs)
+    #[arg(long, default_value = "auto")]
+    pub(super) arch: String,
+    /// Write the kernel's text to this file
+    #[arg(long, value_name = "FILE")]
+    pub(super) emit: Option<PathBuf>,
+    /// Write the launch for a host of your own: rust, cudarc, c or python, and the file
+    #[arg(long, num_args = 2, value_names = ["LANGUAGE", "FILE"])]
+    pub(super) emit_host: Option<Vec<String>>,
+    /// Where to run: auto takes a GPU if there is one
+    #[arg(long, value_enum, default_value = "auto")]
+    pub(super) on: Device,
+    /// Seed of the random tensors
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true)]
+    pub(super) seed: u64,
+    /// Print one JSON value
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The types of kernels on rows.
+#[derive(Clone, Copy, ValueEnum)]
+enum RowType {
+    F32,
+    F16,
+    Bf16,
+}
+
+#[derive(Args)]
+pub(super) struct RowArgs {
+    /// Element type
+    #[arg(long, value_enum, default_value = "f32")]
+    dtype: RowType,
+    /// Rows of x
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
+    rows: u64,
+    /// Columns of x: 1 to 131072
+    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
+    cols: u64,
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+impl RowArgs {
+    pub(super) fn layer_norm(&self) -> Rows {
+        self.of(RowOperation::LayerNorm)
+    }
+
+    pub(super) fn row_sums(&self) -> Rows {
+        self.of(RowOperation::RowSums)
+    }
+
+    pub(super) fn softmax(&self) -> Rows {
+        self.of(RowOperation::Softmax)
+    }
+
+    fn of(&self, operation: RowOperation) -> Rows {
+        let element = match self.dtype {
+            RowType::F32 => Element::F32,
+            RowType::F16 => Element::F16,
+            RowType::Bf16 => Element::Bf16,
+        };
+        Rows::new(operation, element, self.rows, self.cols)
+    }
+}
+
+/// The types that a norm is quantised to.
+#[derive(Clone, Copy, ValueEnum)]
+enum QuantizedType {
+    E4m3,
+    S8,
+}
+
+#[derive(Args)]
+pub(super) struct RmsNormArgs {
+    #[command(flatten)]
+    pub(super) rows: RowArgs,
+    /// Norm h = x + r, and store h
+    #[arg(long)]
+    residual: bool,
+    /// Quantise the result to this type, with a scale a row
+    #[arg(long, value_enum, value_name = "TYPE")]
+    quantize: Option<QuantizedType>,
+}
+
+impl RmsNormArgs {
+    pub(super) fn problem(&self) -> Rows {
+        let quantized = self.quantize.map(|to| match to {
+            QuantizedType::E4m3 => Element::E4m3,
+            QuantizedType::S8 => Element::S8,
+        });
+        self.rows.of(RowOperation::RmsNorm(RmsNorm {
+            residual: self.residual,
+            quantized,
+        }))
+    }
+}
+
+/// The types of the transpose.
+#[derive(Clone, Copy, ValueEnum)]
+enum TransposeType {
+    F32,
+    F16,
+    S8,
+}
+
+#[derive(Args)]
+pub(super) struct TransposeArgs {
+    /// Element type
+    #[arg(long, value_enum, default_value = "f32")]
+    dtype: TransposeType,
+    /// Rows of x
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
+    rows: u64,
+    /// Columns of x
+    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
+    cols: u64,
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+impl TransposeArgs {
+    pub(super) fn problem(&self) -> Transposed {
+        Transposed {
+            element: match self.dtype {
+                TransposeType::F32 => Element::F32,
+                TransposeType::F16 => Element::F16,
+                TransposeType::S8 => Element::S8,
+            },
+            rows: self.rows,
+            cols: self.cols,
+        }
+    }
+}
+
+/// The types of attention.
+#[derive(Clone, Copy, ValueEnum)]
+enum AttentionType {
+    F16,
+    Bf16,
+}
+
+#[derive(Args)]
+pub(super) struct AttentionArgs {
+    /// Element type
+    #[arg(long, value_enum, default_value = "f16")]
+    dtype: AttentionType,
+    /// Sequences
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = size)]
+    batch: u64,
+    /// Heads of queries
+    #[arg(long, default_value_t = 4, allow_negative_numbers = true, value_parser = size)]
+    heads: u64,
+    /// Heads of keys and values, a divisor of the heads; as many if it is not given
+    #[arg(long, allow_negative_numbers = true, value_parser = size)]
+    kv_heads: Option<u64>,
+    /// Queries of a head
+    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = size)]
+    queries: u64,
+    /// Keys of a head
+    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = size)]
+    keys: u64,
+    /// Elements of a head: 64 or 128
+    #[arg(long, default_value_t = 64, allow_negative_numbers = true)]
+    head_dim: i64,
+    /// Query i sees keys 0 to i
+    #[arg(long)]
+    causal: bool,
+    /// Queries of a block, a multiple of 16 for each warp
+    #[arg(long, default_value_t = Tile::default().queries, allow_negative_numbers = true)]
+    tile_queries: i64,
+    /// Keys of a step, a multiple of 16
+    #[arg(long, default_value_t = Tile::default().keys, allow_negative_numbers = true)]
+    tile_keys: i64,
+    /// Warps of a block
+    #[arg(long, default_value_t = Tile::default().warps, allow_negative_numbers = true)]
+    warps: i64,
+    /// Stages of the rings of keys and values
+    #[arg(long, default_value_t = Tile::default().stages, allow_negative_numbers = true)]
+    stages: i64,
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+impl AttentionArgs {
+    pub(super) fn problem(&self) -> Heads {
+        Heads {
+            what: Attention {
+                element: match self.dtype {
+                    AttentionType::F16 => Element::F16,
+                    AttentionType::Bf16 => Element::Bf16,
+                },
+                head_dim: self.head_dim,
+                causal: self.causal,
+            },
+            tile: Tile {
+                queries: self.tile_queries,
+                keys: self.tile_keys,
+                warps: self.warps,
+                stages: self.stages,
+            },
+            batch: self.batch,
+            heads: self.heads,
+            kv_heads: self.kv_heads.unwrap_or(self.heads),
+            queries: self.queries,
+            keys: self.keys,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! What the terminal shows while something takes long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// What the emulator calls with the blocks done and all of them.
+pub(crate) type OfBlocks = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// A bar of the blocks that the emulator has run, and what moves it.
+pub(crate) fn blocks() -> (ProgressBar, OfBlocks) {
+    let bar = ProgressBar::new(0);
+    if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left") {
+        bar.set_style(style);
+    }
+    let moving = bar.clone();
+    let of_blocks = move |done, all| {
+        moving.set_length(all);
+        moving.set_position(done);
+    };
+    (bar, Arc::new(of_blocks))
+}
+
+/// A sign that something goes on, with what it is.
+pub(crate) fn spinner(message: &'static str) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(message);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -1,0 +1,214 @@
+//! `tilewright kernel NAME`: reports, launch contracts, files, and what is refused.
+
+mod common;
+
+use common::{json, tilewright, words};
+use serde_json::{Value, json as value};
+
+/// Runs `kernel` with these words and `--json`.
+fn kernel(line: &str) -> (i32, Value) {
+    let words = words(&format!("kernel {line}"));
+    json(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Runs a kernel on the emulator; everything must hold.
+fn passes(line: &str) -> Value {
+    let (exit, report) = kernel(&format!("{line} --on emulator"));
+    assert_eq!(exit, 0, "{line}: {report}");
+    assert_eq!(report["passed"], true, "{line}: {report}");
+    assert_eq!(report["findings"], value!([]), "{line}: {report}");
+    report
+}
+
+#[test]
+fn every_kernel_that_is_listed_runs_with_its_defaults() {
+    let (exit, list) = kernel("list");
+    assert_eq!(exit, 0);
+    let list = list.as_array().expect("a list");
+    assert!(list.len() >= 6, "{list:?}");
+    for named in list {
+        let name = named["name"].as_str().expect("a name");
+        let report = passes(name);
+        let kernel = report["kernel"].as_str().expect("a name");
+        assert!(kernel.starts_with(name), "{kernel}");
+        for param in report["launch"]["params"].as_array().expect("a list") {
+            assert!(!param["value"].is_null(), "{name}: {param}");
+        }
+        let text = tilewright(&["kernel", name, "--on", "emulator"]);
+        let text = String::from_utf8_lossy(&text.stdout).into_owned();
+        assert!(
+            text.ends_with("passed\n") && text.starts_with(kernel),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn options_choose_the_problem() {
+    for line in [
+        "softmax --dtype bf16 --rows 3 --cols 77",
+        "rms_norm --residual --quantize s8 --dtype f16 --rows 9 --cols 130",
+        "rms_norm --quantize e4m3 --rows 2 --cols 33 --seed 5",
+        "layer_norm --rows 0",
+        "transpose --dtype s8 --rows 33 --cols 7",
+        "transpose --rows 0 --cols 0",
+        "attention --dtype bf16 --batch 2 --heads 6 --kv-heads 2 --queries 67 --keys 41 --causal --head-dim 128",
+        "attention --heads 1 --queries 70 --keys 90 --tile-queries 64 --tile-keys 32 --stages 2",
+    ] {
+        passes(line);
+    }
+}
+
+#[test]
+fn the_launch_contract_names_the_tensors() {
+    let (_, report) =
+        kernel("attention --batch 2 --heads 8 --kv-heads 2 --queries 1000 --keys 500 --on none");
+    let launch = &report["launch"];
+    assert_eq!(launch["grid"], value!([8, 4, 4]));
+    assert_eq!(
+        launch["params"][1],
+        value!({"name": "group", "type": "u32", "value": 4})
+    );
+    assert_eq!(
+        launch["params"][4],
+        value!({"name": "q", "type": "ptr", "value": {
+            "tensor": "q", "shape": [2, 8, 1000, 64], "strides": [512_000, 64_000, 64, 1], "dtype": "f16",
+        }})
+    );
+    for key in ["passed", "max_abs_err", "of_tolerance", "time_ms"] {
+        assert_eq!(report[key], Value::Null, "{key}");
+    }
+    assert_eq!(report["smem"][0]["measured"], Value::Null);
+    assert_eq!(
+        (&report["device"], &report["arch"]),
+        (&value!("none"), &value!("sm_80"))
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    for (line, exit, code, part) in [
+        ("transpose --rows -1", 2, "usage", "-1 is negative"),
+        ("transpose --rows 1e3", 2, "usage", "whole number"),
+        (
+            "transpose --rows 99999999999999999999999",
+            2,
+            "usage",
+            "too large",
+        ),
+        (
+            "transpose --dtype f64",
+            2,
+            "usage",
+            "possible values: f32, f16, s8",
+        ),
+        ("transpose --on mars", 2, "usage", "possible values"),
+        ("transpose --on opencl", 2, "usage", "run as PTX"),
+        ("gelu", 2, "usage", "unrecognized subcommand 'gelu'"),
+        ("softmax --arch sm_1", 2, "unknown_arch", "known are sm_75"),
+        (
+            "softmax --arch sm_75 --dtype bf16",
+            1,
+            "not_proven",
+            "sm_80",
+        ),
+        (
+            "rms_norm --quantize e4m3 --arch sm_80",
+            1,
+            "not_proven",
+            "sm_89",
+        ),
+        (
+            "transpose --rows 1073741825 --on none",
+            1,
+            "too_large",
+            "`rows` is 1073741825, and the kernel was proven for at most 1073741824",
+        ),
+        (
+            "transpose --rows 5000000000 --on none",
+            1,
+            "too_large",
+            "at most 1073741824",
+        ),
+        (
+            "transpose --rows 1073741824 --cols 1073741824 --on none",
+            1,
+            "too_large",
+            "take larger tiles",
+        ),
+        (
+            "transpose --rows 4000000 --cols 4000000 --on emulator",
+            1,
+            "too_large",
+            "GiB are free",
+        ),
+        ("softmax --cols 131073 --on none", 1, "too_large", "131072"),
+        (
+            "attention --heads 6 --kv-heads 4",
+            1,
+            "number",
+            "4 is not a divisor of the heads",
+        ),
+        (
+            "attention --heads 6 --kv-heads 0",
+            1,
+            "number",
+            "0 is not a divisor of the heads",
+        ),
+        (
+            "attention --head-dim 96",
+            1,
+            "number",
+            "96 is not 64 or 128",
+        ),
+        (
+            "attention --tile-queries 100",
+            1,
+            "number",
+            "a multiple of 16",
+        ),
+        (
+            "attention --batch 65536 --heads 1 --on none",
+            1,
+            "too_large",
+            "65535",
+        ),
+        (
+            "softmax --emit /nonexistent/file.ptx --on none",
+            1,
+            "io",
+            "/nonexistent/file.ptx",
+        ),
+        (
+            "softmax --on none --emit-host java x",
+            2,
+            "unknown_language",
+            "cudarc, rust, c or python",
+        ),
+    ] {
+        let (is, report) = kernel(line);
+        let error = &report["error"];
+        let message = error["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            (is, error["code"].as_str()),
+            (exit, Some(code)),
+            "{line}: {report}"
+        );
+        assert!(message.contains(part), "{line}: {message}");
+    }
+}
+
+#[test]
+fn the_launcher_of_the_cudarc_example_is_what_the_command_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("transpose.rs");
+    let path = path.to_str().expect("UTF-8");
+    let line = format!("transpose --rows 1000 --cols 700 --on none --emit-host cudarc {path}");
+    assert_eq!(kernel(&line).0, 0);
+    let written = std::fs::read_to_string(path).expect("written");
+    let kept = include_str!("../../examples/hosts/cudarc/src/transpose.rs");
+    assert_eq!(
+        written, kept,
+        "examples/hosts/cudarc/src/transpose.rs is old"
+    );
+}

@@ -1,0 +1,43 @@
+//! The kernels that come with Tilewright.
+//!
+//! Each is a function from a small configuration to a [`Proven`] kernel, written with the public interface of [`layout_codegen`] alone, so that a program can
+//! take it as it is, or copy and change it. The names of the parameters are those of the tensors and sizes in the module's formula.
+//!
+//! | kernel | computes |
+//! |---|---|
+//! | [`softmax()`](softmax::softmax) | softmax of each row |
+//! | [`rms_norm`](norm::rms_norm), [`layer_norm`](norm::layer_norm) | norms of each row |
+//! | [`row_sums`](reduce::row_sums) | the sum of each row |
+//! | [`transpose()`](transpose::transpose) | a transposed matrix |
+//! | [`attention()`](attention::attention) | attention, forward |
+//!
+//! # Numerics
+//!
+//! All kernels accumulate in f32 and round once, to the type of the result. All are reproducible bit by bit: the order of the sums depends on the configuration and
+//! the length of a row, never on timing. A row's result does not depend on the other rows of the batch, nor on how many there are: the configuration follows from
+//! the length of a row alone. Each module says what becomes of NaN and infinities.
+//!
+//! ```
+//! use layout_codegen::Arch;
+//! use layout_codegen::ir::Element;
+//! use tilewright_kernels::rows::RowTile;
+//! use tilewright_kernels::softmax::softmax;
+//!
+//! let kernel = softmax(&RowTile::new(Element::Bf16, 1000)?, Arch(80))?;
+//! assert_eq!(kernel.name(), "softmax_bf16");
+//! assert!(kernel.ptx.contains(".entry softmax_bf16"));
+//! # Ok::<(), tilewright_kernels::KernelError>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod attention;
+mod error;
+pub mod norm;
+pub mod reduce;
+pub mod rows;
+pub mod softmax;
+pub mod transpose;
+
+pub use error::KernelError;
+pub use layout_codegen::Proven;

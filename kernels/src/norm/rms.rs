@@ -1,0 +1,200 @@
+//! RMS norm of each row of a matrix: yᵢⱼ = xᵢⱼ·wⱼ / √(Σⱼ xᵢⱼ² / cols + ε). Rows of 1 to 131,072 elements; f32, f16 or bf16; computed in f32.
+//!
+//! ```text
+//! x: rows × cols, tile (i, 0) ──16-byte vectors──▶ fragment ──▶ squares ──reduce──▶ 1/√(mean + ε) ─┐
+//! w: cols, along the columns of the tile ──▶ fragment 1 × cols ────────────────────────────────────┴──broadcast──▶ y
+//! ```
+//!
+//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are read twice, quantised ones three times. The variants spill up
+//! to 264 bytes a thread where a row has more than 24,576 elements.
+//!
+//! Two variants, alone or together, save passes over memory in a transformer:
+//!
+//! * **residual**: the row that is normed is h = x + r, rounded to the type of x and stored, as two kernels would do it.
+//! * **quantised**: y is e4m3 or s8, divided by the scale of its row with which the largest magnitude becomes 448 or 127; the scale is an output in f32, and y·scale is the norm.
+//!
+//! NaN and infinities as the formula has them, and PyTorch on a CPU: a row with NaN gives NaN, and ∞ gives NaN where it stands and 0 elsewhere. PyTorch's
+//! kernel for GPUs does the same in rows whose length is a multiple of 4, and gives NaN in the whole row otherwise. Quantised, such a row has NaN for its scale.
+
+use layout_codegen::index::Expr;
+use layout_codegen::ir::{Axis, Element, Kernel};
+use layout_codegen::value::{F32, S32};
+use layout_codegen::view::{Combine, Fragment, ViewError};
+use layout_codegen::{Arch, Proven};
+
+use super::steps::Steps;
+use crate::KernelError;
+use crate::rows::{MOST_ROWS, RowTile};
+
+/// Variants of the RMS norm; the default is the plain one.
+///
+/// ```
+/// use layout_codegen::Arch;
+/// use layout_codegen::ir::Element;
+/// use tilewright_kernels::norm::{RmsNorm, rms_norm};
+/// use tilewright_kernels::rows::RowTile;
+///
+/// let tile = RowTile::new(Element::Bf16, 4096)?;
+/// let fused = RmsNorm { residual: true, quantized: Some(Element::S8) };
+/// let kernel = rms_norm(&tile, fused, Arch(80))?;
+/// assert_eq!(kernel.name(), "rms_norm_residual_bf16_s8");
+/// assert_eq!(kernel.proof.covered, ["h", "y", "scale"]);
+/// # Ok::<(), tilewright_kernels::KernelError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct RmsNorm {
+    /// What is normed is h = x + r, which is stored.
+    pub residual: bool,
+    /// The type that y is quantised to, e4m3 (from `sm_89`) or s8, with one scale a row.
+    pub quantized: Option<Element>,
+}
+
+/// The types that y can be quantised to.
+pub const QUANTIZED: [Element; 2] = [Element::E4m3, Element::S8];
+
+impl RmsNorm {
+    /// The largest magnitude of quantised numbers.
+    fn largest(to: Element) -> f32 {
+        if to == Element::S8 { 127.0 } else { 448.0 }
+    }
+
+    fn name(self, element: Element) -> String {
+        let residual = if self.residual { "_residual" } else { "" };
+        let to = self.quantized.map_or(String::new(), |to| format!("_{to}"));
+        format!("rms_norm{residual}_{element}{to}")
+    }
+}
+
+/// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y.
+///
+/// # Errors
+///
+/// [`KernelError::Element`] for other types to quantise to than e4m3 and s8, [`KernelError::Proof`] for an architecture that lacks an instruction.
+pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, KernelError> {
+    let element = tile.element;
+    if let Some(to) = variant.quantized {
+        KernelError::unless_among(to, &QUANTIZED)?;
+    }
+    let mut k = Kernel::new(&variant.name(element), tile.threads);
+    let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
+    let x = k.input("x", element, &[rows, cols]);
+    let residual = variant.residual.then(|| {
+        let r = k.input("r", element, &[rows, cols]);
+        (r, k.output("h", element, &[rows, cols]))
+    });
+    let result = variant.quantized.unwrap_or(element);
+    let y = k.output("y", result, &[rows, cols]);
+    let scales = variant
+        .quantized
+        .map(|_| k.output("scale", Element::F32, &[rows]));
+    let w = k.input("w", element, &[cols]);
+    let eps: F32 = k.argument("eps");
+    let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
+    let zero = k.constant(0);
+    let steps = Steps {
+        tile,
+        i,
+        thread,
+        y,
+        along: vec![w],
+    };
+
+    // The row that is normed; of a residual, it is stored when it is first read.
+    let load = |k: &mut Kernel, j: Expr, first: bool| -> Result<Fragment, ViewError> {
+        let x = steps.load(k, &x, j)?;
+        let Some((r, h)) = &residual else {
+            return Ok(x);
+        };
+        let r = steps.load(k, r, j)?;
+        let sum = x.zip(k, &r, |k, x, r| x.add(k, r))?.convert(k, element)?;
+        if first {
+            let to = steps.share(k, h, j)?;
+            k.store_fragment(&to, &sum)?;
+        }
+        sum.convert(k, Element::F32)
+    };
+    let normed = |k: &mut Kernel, x: &Fragment, scale: &Fragment, w: &Fragment| {
+        x.zip(k, scale, |k, x, scale| x.mul(k, scale))?
+            .zip(k, w, |k, x, w| x.mul(k, w))
+    };
+    let store = |k: &mut Kernel, j, x: &Fragment, scale: &Fragment, quantum: Option<&Fragment>| {
+        steps.each(k, j, x, |k, to, x, along| {
+            let mut value = normed(k, x, scale, &along[0])?;
+            if let Some(quantum) = quantum {
+                value = value.zip(k, quantum, |k, y, quantum| y.mul(k, quantum))?;
+            }
+            let value = value.convert(k, result)?;
+            k.store_fragment(to, &value)
+        })
+    };
+    // The largest magnitudes of a tile's numbers, in one vector of each thread.
+    let largest = |k: &mut Kernel, j, x: &Fragment, scale: &Fragment, most: &Fragment| {
+        steps.each(k, j, x, |k, _, x, along| {
+            let value = normed(k, x, scale, &along[0])?;
+            most.update_with(k, &value, |k, most, y| {
+                let size = y.abs(k);
+                most.max_nan(k, size)
+            })
+        })
+    };
+    // Stores the scales of the rows, and gives what their numbers are multiplied by.
+    let quantum = |k: &mut Kernel, most: &Fragment| -> Result<Option<Fragment>, ViewError> {
+        let (Some(to), Some(scales)) = (variant.quantized, &scales) else {
+            return Ok(None);
+        };
+        let largest = RmsNorm::largest(to);
+        let like = steps.place(k, zero)?;
+        let scales = scales.tile(k, &[tile.rows], &[i])?;
+        let scales = like.along(k, 0, &scales)?;
+        // A row of zeros stays one.
+        let scale = most.reduce(k, 1, Combine::MaxNan)?.map(k, |k, most| {
+            most.mul(k, 1.0 / largest).max_nan(k, f32::MIN_POSITIVE)
+        })?;
+        k.store_fragment(&scales, &scale)?;
+        scale.map(k, |k, scale| scale.reciprocal(k)).map(Some)
+    };
+
+    // From the sum of the squares.
+    let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
+    let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
+    if tile.is_in_registers() {
+        let x = load(&mut k, zero, true)?;
+        let squares = x.map(&mut k, |k, x| x.mul(k, x))?;
+        let scale = squares
+            .reduce(&mut k, 1, Combine::Add)?
+            .map(&mut k, scale)?;
+        let mut by = None;
+        if variant.quantized.is_some() {
+            let like = steps.place(&mut k, zero)?;
+            let most = k.fragment_of(&like, 0.0)?;
+            largest(&mut k, zero, &x, &scale, &most)?;
+            by = quantum(&mut k, &most)?;
+        }
+        store(&mut k, zero, &x, &scale, by.as_ref())?;
+        return Ok(k.build(arch)?);
+    }
+    let first = steps.share(&mut k, &x, zero)?;
+    let squares = k.fragment_of(&first, 0.0)?;
+    steps.tiles(&mut k, cols, |k, j| {
+        let x = load(k, j, true)?;
+        squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum))
+    })?;
+    let scale = squares
+        .reduce(&mut k, 1, Combine::Add)?
+        .map(&mut k, scale)?;
+    let mut by = None;
+    if variant.quantized.is_some() {
+        let like = steps.place(&mut k, zero)?;
+        let most = k.fragment_of(&like, 0.0)?;
+        steps.tiles(&mut k, cols, |k, j| {
+            let x = load(k, j, false)?;
+            largest(k, j, &x, &scale, &most)
+        })?;
+        by = quantum(&mut k, &most)?;
+    }
+    steps.tiles(&mut k, cols, |k, j| {
+        let x = load(k, j, false)?;
+        store(k, j, &x, &scale, by.as_ref())
+    })?;
+    Ok(k.build(arch)?)
+}

@@ -1,0 +1,112 @@
+//! How the kernels on rows of a matrix share them out among threads.
+//!
+//! ```text
+//! rows × cols of x ──▶ tiles of `rows` whole rows, a block each
+//! a row of a tile  ──▶ `across` threads: a warp or a part of one, or several warps
+//! a thread         ──▶ `steps` vectors of 16 bytes, `across` vectors apart
+//! ```
+//!
+//! Neighbouring threads touch neighbouring vectors. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
+//! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often.
+
+use layout_codegen::ir::Element;
+use layout_core::Layout;
+
+use crate::KernelError;
+
+/// The most rows of a matrix.
+pub const MOST_ROWS: i64 = 1 << 30;
+
+/// The longest row, in elements.
+pub const LONGEST: i64 = 131_072;
+
+/// The longest row that is in the registers of a block.
+const IN_REGISTERS: i64 = 32_768;
+
+/// The element types of kernels on rows.
+pub const ELEMENTS: [Element; 3] = [Element::F32, Element::F16, Element::Bf16];
+
+/// How a block shares out rows among its threads: a tile of `rows × cols`.
+///
+/// A kernel for this tile takes any number of rows and 0 to [`most`](Self::most) columns; it is fastest for the number that the tile was made for.
+///
+/// ```
+/// use layout_codegen::ir::Element;
+/// use tilewright_kernels::rows::RowTile;
+///
+/// let tile = RowTile::new(Element::Bf16, 1000)?;
+/// assert_eq!((tile.rows, tile.cols, tile.threads), (4, 1024, 128)); // a warp a row
+/// assert_eq!(tile.shares.to_string(), "((32,4),(8,4)):((32,1),(4,1024))");
+/// # Ok::<(), tilewright_kernels::KernelError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowTile {
+    /// The type of the elements: f32, f16 or bf16.
+    pub element: Element,
+    /// Rows of the tile.
+    pub rows: i64,
+    /// Columns of the tile.
+    pub cols: i64,
+    /// The longest row that a kernel for this tile takes.
+    pub most: i64,
+    /// Elements of a vector.
+    pub vector: i64,
+    /// Vectors of a thread.
+    pub steps: i64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// (thread, value) → row + rows·column of the tile.
+    pub shares: Layout,
+    /// The same for one vector a thread.
+    pub step: Layout,
+}
+
+impl RowTile {
+    /// The tile for rows of `cols` elements; of 131,072 at most.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::Element`] for other types than f32, f16 and bf16.
+    pub fn new(element: Element, cols: u64) -> Result<Self, KernelError> {
+        KernelError::unless_among(element, &ELEMENTS)?;
+        let cols = i64::try_from(cols).unwrap_or(i64::MAX).clamp(1, LONGEST);
+        let vector = 16 / i64::from(element.bytes());
+        let power = |n: i64| (n as u64).next_power_of_two() as i64;
+        let vectors = |each: i64| (cols as u64).div_ceil(each as u64) as i64;
+        // Up to a warp one vector a thread, and then four.
+        let across = match cols {
+            ..=1024 => power(vectors(vector)).min(32),
+            _ => power(vectors(4 * vector)).clamp(32, 1024),
+        };
+        let long = cols > IN_REGISTERS;
+        let steps = if long { 4 } else { vectors(across * vector) };
+        let rows = (128 / across).max(1);
+        let tile = across * vector * steps;
+        let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
+        let shares = |steps: i64| {
+            let value = Layout::flat(&[vector, steps], &[rows, vector * across * rows])?;
+            Layout::tuple(&[thread, value])
+        };
+        Ok(Self {
+            element,
+            rows,
+            cols: tile,
+            most: if long { LONGEST } else { tile },
+            vector,
+            steps,
+            threads: (across * rows) as u32,
+            shares: shares(steps)?,
+            step: shares(1)?,
+        })
+    }
+
+    /// Whether a whole row is in the registers of a block.
+    pub fn is_in_registers(&self) -> bool {
+        self.most == self.cols
+    }
+
+    /// The layout of the groups of threads that share a row where all threads of the block do: thread → 0.
+    pub(crate) fn block(&self) -> Result<Layout, KernelError> {
+        Ok(Layout::mode(self.threads.into(), 0)?)
+    }
+}

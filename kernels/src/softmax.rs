@@ -1,0 +1,87 @@
+//! Softmax of each row of a matrix: yᵢⱼ = exp(xᵢⱼ − mᵢ) / Σⱼ exp(xᵢⱼ − mᵢ), mᵢ the maximum of row i. Rows of 1 to 131,072 elements; f32, f16 or bf16; computed in f32.
+//!
+//! ```text
+//! x: rows × cols, tile (i, 0) ──16-byte vectors──▶ fragment ──▶ maximum ──▶ exp2((x − m)·log₂e) ──▶ sum ──▶ e/s ──▶ y
+//! ```
+//!
+//! A row stays in the registers of a warp, or of the block, and x is read once. The lanes and warps that share a row combine their parts by what the layout of
+//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are read twice: first each thread keeps a running maximum and the sum that belongs to it.
+//!
+//! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
+
+use std::f32::consts::LOG2_E;
+
+use layout_codegen::ir::{Axis, Element, Kernel};
+use layout_codegen::value::F32;
+use layout_codegen::view::{Combine, Fragment, View, ViewError};
+use layout_codegen::{Arch, Proven};
+
+use crate::KernelError;
+use crate::rows::{MOST_ROWS, RowTile};
+
+/// The kernel `softmax_<element>(rows, cols, x, y)`.
+///
+/// # Errors
+///
+/// [`KernelError::Proof`] for an architecture that lacks an instruction: `sm_75` has no bf16.
+pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
+    let element = tile.element;
+    let mut k = Kernel::new(&format!("softmax_{element}"), tile.threads);
+    let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
+    let x = k.input("x", element, &[rows, cols]);
+    let y = k.output("y", element, &[rows, cols]);
+    let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
+    let zero = k.constant(0);
+    // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
+    let share = |k: &mut Kernel, of: &View, j| {
+        of.tile(k, &[tile.rows, tile.cols], &[i, j])?
+            .partition(k, &tile.shares, thread)?
+            .vectors(k, tile.vector)?
+            .filled(k, f32::NEG_INFINITY)
+    };
+    let load = |k: &mut Kernel, j| -> Result<Fragment, ViewError> {
+        let x = share(k, &x, j)?;
+        k.load_fragment(&x)?.convert(k, Element::F32)
+    };
+    let store = |k: &mut Kernel, j, value: &Fragment| -> Result<(), ViewError> {
+        let (y, value) = (share(k, &y, j)?, value.convert(k, element)?);
+        k.store_fragment(&y, &value)
+    };
+    let exp = |k: &mut Kernel, x: F32, m: F32| x.sub(k, m).mul(k, LOG2_E).exp2(k);
+    if tile.is_in_registers() {
+        let x = load(&mut k, zero)?;
+        let most = x.reduce(&mut k, 1, Combine::Max)?;
+        let e = x.zip(&mut k, &most, exp)?;
+        let sum = e.reduce(&mut k, 1, Combine::Add)?;
+        let scale = sum.map(&mut k, |k, sum| sum.reciprocal(k))?;
+        let value = e.zip(&mut k, &scale, |k, e, scale| e.mul(k, scale))?;
+        store(&mut k, zero, &value)?;
+        return Ok(k.build(arch)?);
+    }
+    // From the least number on, so that −∞ − m is −∞ in a thread that has nothing else.
+    let (most, sum) = (k.variable(F32::from(f32::MIN)), k.variable(F32::from(0.0)));
+    k.for_loop("column", 0, tile.cols, cols, |k, column| {
+        let j = k.div(column, tile.cols);
+        let x = load(k, j)?;
+        let (old, here) = (most.get(k), x.combine(k, Combine::Max)?);
+        let m = old.max(k, here);
+        let e = x.map(k, |k, x| exp(k, x, m))?;
+        let (rescale, here) = (exp(k, old, m), e.combine(k, Combine::Add)?);
+        let more = sum.get(k).fma(k, rescale, here);
+        sum.set(k, more);
+        most.set(k, m);
+        Ok::<(), ViewError>(())
+    })?;
+    let (own, block) = (most.get(&mut k), tile.block()?);
+    let m = k.reduce(own, &block, Combine::Max)?;
+    let rescale = exp(&mut k, own, m);
+    let own = sum.get(&mut k).mul(&mut k, rescale);
+    let scale = k.reduce(own, &block, Combine::Add)?.reciprocal(&mut k);
+    k.for_loop("column", 0, tile.cols, cols, |k, column| {
+        let j = k.div(column, tile.cols);
+        let x = load(k, j)?;
+        let value = x.map(k, |k, x| exp(k, x, m).mul(k, scale))?;
+        store(k, j, &value)
+    })?;
+    Ok(k.build(arch)?)
+}
