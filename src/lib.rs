@@ -64,8 +64,8 @@
 //! | distribute matrices over several devices | `devices` (feature `codegen`) |
 //! | test your own layouts | `testing` (feature `testing`) |
 //!
-//! The default feature `macros` has the macros and the code generator. Without default features there is the algebra alone, which depends on
-//! `num-traits` and nothing else.
+//! The default features are `macros` and `index`, for index functions. `codegen` adds the code generator for kernels, `kernel` the macro of that name. Without default features
+//! there is the algebra alone, which depends on `num-traits` and nothing else.
 
 #[cfg(feature = "host")]
 pub mod host;
@@ -73,7 +73,7 @@ pub mod host;
 #[cfg(feature = "testing")]
 pub mod testing;
 
-#[cfg(feature = "codegen")]
+#[cfg(feature = "index")]
 #[doc(inline)]
 pub use layout_codegen as codegen;
 pub use layout_core::*;
@@ -120,7 +120,7 @@ struct DevicesPageProducts;
 struct ProofsPage;
 
 /// The snippets of `docs/index-functions.md`, as tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "kernel"))]
 #[doc = include_str!("../docs/index-functions.md")]
 struct IndexPage;
 
@@ -135,7 +135,7 @@ struct TuningPage;
 struct KernelsPage;
 
 /// The snippets of `docs/kernels-plan.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[cfg(all(doctest, feature = "host", feature = "gpu", feature = "kernel"))]
 #[doc = include_str!("../docs/kernels-plan.md")]
 struct KernelsPlanPage;
 

@@ -1,11 +1,14 @@
 //! Hash tables for what expressions and proofs make themselves: nobody chooses the keys so that they collide.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+#[cfg(feature = "kernels")]
+use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds the hashers of these tables.
 pub(crate) type Quick = BuildHasherDefault<Mixer>;
 pub(crate) type QuickMap<K, V> = HashMap<K, V, Quick>;
+#[cfg(feature = "kernels")]
 pub(crate) type QuickSet<T> = HashSet<T, Quick>;
 
 /// A rotation and a multiplication for each word.

@@ -12,6 +12,7 @@ mod errors;
 mod expand;
 mod index_fn;
 mod index_signature;
+#[cfg(feature = "kernel")]
 mod kernel;
 mod layout_text;
 mod model;
@@ -194,6 +195,7 @@ pub fn ptx_index(input: TokenStream) -> TokenStream {
 /// `kernel!(plan = "sgemm-maxas-128", trans = nn, arch = sm_90)` is a `tilewright::codegen::gemm::CompiledKernel`. The plan's proofs were
 /// discharged when the program was compiled: a plan that does not prove does not compile. The program depends on the crate
 /// `tilewright`, whose page on index code has an example.
+#[cfg(feature = "kernel")]
 #[proc_macro]
 pub fn kernel(input: TokenStream) -> TokenStream {
     let spec = parse_macro_input!(input as kernel::KernelSpec);

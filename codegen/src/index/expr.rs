@@ -31,6 +31,7 @@ impl Hash for Expr {
     }
 }
 
+#[cfg(feature = "kernels")]
 impl Expr {
     /// The pool that it belongs to.
     pub(crate) fn pool(self) -> PoolId {
@@ -202,11 +203,13 @@ impl Pool {
     }
 
     /// What tells it from other pools.
+    #[cfg(feature = "kernels")]
     pub(crate) fn id(&self) -> PoolId {
         self.id
     }
 
     /// The pool of a handle that was given to this one and is not its own.
+    #[cfg(feature = "kernels")]
     pub(crate) fn foreign(&self) -> Option<PoolId> {
         let id = PoolId(self.foreign.0.load(Ordering::Relaxed));
         (id != PoolId::NONE).then_some(id)

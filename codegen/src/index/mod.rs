@@ -18,6 +18,7 @@ pub mod targets;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "kernels")]
 pub(crate) use expr::PoolId;
 pub use expr::{Expr, Facts, Level, Node, Pool};
 pub use fast_divisor::{FAST_DIVISION_LIMIT, FastDivisor, RunTimeDivisor};

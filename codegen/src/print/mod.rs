@@ -4,4 +4,4 @@ mod hopper;
 pub mod opencl;
 mod ptx;
 
-pub(crate) use ptx::{class_type, mnemonic, module, register};
+pub(crate) use ptx::{module, register};

@@ -8,7 +8,8 @@
 
 use std::fmt::Write as _;
 
-use crate::index::code::{Op, Operand, Ty};
+use crate::index::code::Operand;
+use crate::index::targets::mnemonic;
 use crate::ir::{
     Address, Axis, Binary, Cache, Class, Cmp, Comment, Entry, Hopper, If, Inst, Line, Logic, Loop,
     LoopEnd, Node, ParamKind, Pred, Reg, RoleRegion, Rounding, Shuffle, Space, Special, Src,
@@ -730,44 +731,5 @@ fn type_name(ty: Type) -> &'static str {
         Type::E5m2x2 => "e5m2x2",
         Type::F32 => "f32",
         Type::F64 => "f64",
-    }
-}
-
-/// The mnemonic of `op` on `ty`, where the first argument is of type `from`.
-pub(crate) fn mnemonic(op: Op, ty: Ty, from: Ty) -> &'static str {
-    match (op, ty) {
-        (Op::Add, Ty::U32 | Ty::S32) => "add.s32",
-        (Op::Add, _) => "add.s64",
-        (Op::Sub, Ty::U32 | Ty::S32) => "sub.s32",
-        (Op::Sub, _) => "sub.s64",
-        (Op::Mul, Ty::U32 | Ty::S32) => "mul.lo.s32",
-        (Op::Mul, _) => "mul.lo.s64",
-        (Op::Mad, Ty::U32 | Ty::S32) => "mad.lo.s32",
-        (Op::Mad, _) => "mad.lo.s64",
-        (Op::MulWide, Ty::S32) => "mul.wide.s32",
-        (Op::MulWide, _) => "mul.wide.u32",
-        (Op::MadWide, Ty::S32) => "mad.wide.s32",
-        (Op::MadWide, _) => "mad.wide.u32",
-        (Op::MulHi, Ty::U32) => "mul.hi.u32",
-        (Op::MulHi, Ty::S32) => "mul.hi.s32",
-        (Op::MulHi, Ty::U64) => "mul.hi.u64",
-        (Op::MulHi, Ty::S64) => "mul.hi.s64",
-        (Op::Shl, Ty::U32 | Ty::S32) => "shl.b32",
-        (Op::Shl, _) => "shl.b64",
-        (Op::Shr, Ty::U32) => "shr.u32",
-        (Op::Shr, Ty::S32) => "shr.s32",
-        (Op::Shr, Ty::U64) => "shr.u64",
-        (Op::Shr, Ty::S64) => "shr.s64",
-        (Op::And, Ty::U32 | Ty::S32) => "and.b32",
-        (Op::And, _) => "and.b64",
-        (Op::Xor, Ty::U32 | Ty::S32) => "xor.b32",
-        (Op::Xor, _) => "xor.b64",
-        (Op::Div, Ty::U32) => "div.u32",
-        (Op::Div, Ty::S32) => "div.s32",
-        (Op::Div, Ty::U64) => "div.u64",
-        (Op::Div, Ty::S64) => "div.s64",
-        (Op::Widen, _) if from.signed() => "cvt.s64.s32",
-        (Op::Widen, _) => "cvt.u64.u32",
-        (Op::Narrow, _) => "cvt.u32.u64",
     }
 }

@@ -44,6 +44,7 @@ fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
 /// dimensions `lda`, `ldb`, `ldc`, and the factors `alpha` and `beta`. Tensor maps are encoded of these.
 ///
 /// ```
+/// # #[cfg(feature = "kernel")] {
 /// use tilewright::codegen::gemm::CompiledKernel;
 /// use tilewright::host::{Arg, On, run};
 /// use tilewright::kernel;
@@ -60,6 +61,7 @@ fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
 /// outcome.assert_clean();
 /// outcome.assert_counted_as_proven();
 /// assert_eq!(outcome.get::<f32>("C")?, [4.0; 64]);
+/// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 impl Runnable for CompiledKernel {

@@ -22,6 +22,8 @@ mod tokens;
 use std::fmt;
 
 pub use program::{Argument, Program, Statement};
+#[cfg(feature = "kernels")]
+pub(crate) use ptx::mnemonic;
 #[cfg(feature = "tokens")]
 pub use tokens::{item, wrapped_item};
 
