@@ -4,6 +4,7 @@
 
 mod arch;
 pub mod devices;
+mod formulas;
 mod gcd;
 pub mod gemm;
 pub mod index;
@@ -20,4 +21,5 @@ pub mod value;
 pub mod view;
 
 pub use arch::{Arch, UnknownArch};
+pub use formulas::{Formula, Formulas, Range, Stated};
 pub use proven::{Buffer, ContractError, Proven, Usage};
