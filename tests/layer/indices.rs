@@ -43,7 +43,7 @@ fn gather() -> Result<Kernel> {
 }
 
 #[test]
-fn rows_of_a_table() -> Result {
+pub(super) fn rows_of_a_table() -> Result {
     let kernel = gather()?.build(ARCH)?;
     for cols in [1_usize, 255, 256, 260] {
         let (n, rows) = (9_u32, 5_u32);
@@ -100,7 +100,7 @@ fn row_sums() -> Result<Kernel> {
 }
 
 #[test]
-fn rows_of_any_length() -> Result {
+pub(super) fn rows_of_any_length() -> Result {
     let kernel = row_sums()?.build(ARCH)?;
     let lengths = (0..300_i32).map(|i| i * 7 % 13 * (i % 3));
     let mut first = vec![0];
@@ -154,7 +154,7 @@ fn append() -> Result<Kernel> {
 }
 
 #[test]
-fn rows_are_appended() -> Result {
+pub(super) fn rows_are_appended() -> Result {
     let kernel = append()?.build(ARCH)?;
     let (n, rows, cols) = (6_usize, 20_usize, 70_usize);
     let new = numbers(n * cols);
@@ -209,7 +209,7 @@ fn scatter(distinct: bool, inside: bool) -> Result<Kernel> {
 }
 
 #[test]
-fn a_permutation_scatters() -> Result {
+pub(super) fn a_permutation_scatters() -> Result {
     let kernel = scatter(true, true)?.build(ARCH)?;
     assert!(
         kernel
@@ -324,7 +324,7 @@ fn histogram(clamped: bool, barriers: [bool; 2]) -> Result<Kernel> {
 }
 
 #[test]
-fn a_histogram_with_atomics() -> Result {
+pub(super) fn a_histogram_with_atomics() -> Result {
     let kernel = histogram(true, [true, true])?.build(ARCH)?;
     let x: Vec<i32> = (0..5000).map(|i| i * i % 301 - 20).collect();
     let outcome = ran(
@@ -390,7 +390,7 @@ fn paged() -> Result<Kernel> {
 }
 
 #[test]
-fn keys_of_pages() -> Result {
+pub(super) fn keys_of_pages() -> Result {
     let kernel = paged()?.build(ARCH)?;
     let (table, lengths) = ([5, 2, 0, 3, 1, 6, 4, 4, 4], [40, 48, 0]);
     let store = numbers(6 * 16 * 64);
@@ -474,7 +474,7 @@ fn halves(n: usize) -> Vec<f16> {
 }
 
 #[test]
-fn a_product_of_sparse_blocks() -> Result {
+pub(super) fn a_product_of_sparse_blocks() -> Result {
     let kernel = block_sparse()?.build(ARCH)?;
     let (rows, depth, n) = (3_usize, 80_usize, 72_usize);
     let (first, column) = ([0, 2, 2, 5], [3, 0, 4, 1, 2]);
@@ -561,7 +561,7 @@ fn grouped() -> Result<Kernel> {
 }
 
 #[test]
-fn products_of_groups_of_rows() -> Result {
+pub(super) fn products_of_groups_of_rows() -> Result {
     let kernel = grouped()?.build(ARCH)?;
     let (m, depth, n) = (150_usize, 40_usize, 40_usize);
     let offsets = [0, 30, 30, 100, 150];

@@ -6,7 +6,7 @@
     reason = "sums of small integers, and copies, are exact"
 )]
 
-use super::natural::{numbers, ran};
+use super::natural::{clean, numbers, ran};
 use super::{ARCH, Done, Result, add, layout, refusal, swizzled};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
@@ -55,7 +55,7 @@ fn double_buffer(stages: i64, barriers: usize) -> Result<Kernel> {
 }
 
 #[test]
-fn double_buffer_by_parity() -> Result {
+pub(super) fn double_buffer_by_parity() -> Result {
     let kernel = double_buffer(2, 1)?.build(ARCH)?;
     let x = numbers(5 * 150);
     let args = vec![
@@ -271,12 +271,11 @@ fn near(a: &[f32], b: &[f32]) {
 }
 
 #[test]
-fn lu_of_a_tile() -> Result {
+pub(super) fn lu_of_a_tile() -> Result {
     let kernel = lu_by_elements(true, true)?.build(ARCH)?;
     let x = matrix(16);
     let args = vec![("x", Arg::input(&x)), ("y", Arg::output::<f32>(256))];
-    let outcome = run(&kernel, On::Emulator, args)?;
-    outcome.assert_clean();
+    let outcome = clean(&kernel, &args)?;
     near(&outcome.get::<f32>("y")?, &lu(x, 16));
     for (first, second) in [(false, true), (true, false), (false, false)] {
         let error = refusal(lu_by_elements(first, second)?);
@@ -292,8 +291,7 @@ fn lu_of_a_tile() -> Result {
         ("n", Arg::from(2_u32)),
         ("y", Arg::in_out(&[&x[..], &x[..]].concat())),
     ];
-    let outcome = run(&kernel, On::Emulator, args)?;
-    outcome.assert_clean();
+    let outcome = clean(&kernel, &args)?;
     let (y, right): (Vec<f32>, _) = (outcome.get("y")?, lu(x, 32));
     y.chunks(1024).for_each(|y| near(y, &right));
     for (below, ahead, barriers, code) in [
