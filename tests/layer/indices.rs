@@ -19,21 +19,13 @@ use super::{ARCH, Result, layout, swizzled};
 /// y[i] = table[ids[i]]: a row of any length a block.
 fn gather() -> Result<Kernel> {
     let mut k = Kernel::new("gather", 64);
-    let (n, rows, cols) = (
-        k.size("n", 1 << 20),
-        k.size("rows", 1 << 20),
-        k.size("cols", 1 << 16),
-    );
+    let [n, rows, cols] = ["n", "rows", "cols"].map(|name| k.size(name, 1 << 20));
     let ids = k.input("ids", Element::S32, &[n]);
     let table = k.input("table", Element::F32, &[rows, cols]);
     let y = k.output("y", Element::F32, &[n, cols]);
-    let (i, j, thread) = (
-        k.tiles(Axis::X, n, 1)?,
-        k.tiles(Axis::Y, cols, 256)?,
-        k.thread(),
-    );
+    let (i, j) = (k.tiles(Axis::X, n, 1)?, k.tiles(Axis::Y, cols, 256)?);
     let row = ids.load::<u32>(&mut k, &[i])?.to_index(&mut k);
-    let shares = layout("(64,4):(4,1)");
+    let (thread, shares) = (k.thread(), layout("(64,4):(4,1)"));
     let from = table.tile(&mut k, &[1, 256], &[row, j])?;
     let from = from.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
     let to = y.tile(&mut k, &[1, 256], &[i, j])?;
@@ -131,25 +123,18 @@ pub(super) fn rows_of_any_length() -> Result {
 fn append() -> Result<Kernel> {
     let mut k = Kernel::new("append", 64);
     let [n, rows, cols] = ["n", "rows", "cols"].map(|name| k.size(name, 1 << 20));
-    let one = k.constant(1);
+    let (one, zero) = (k.constant(1), k.constant(0));
     let new = k.input("new", Element::F32, &[n, cols]);
     let position = k.input("position", Element::S32, &[one]);
     let cache = k.partial_output("cache", Element::F32, &[rows, cols]);
-    let (i, j, zero) = (
-        k.tiles(Axis::X, n, 4)?,
-        k.tiles(Axis::Y, cols, 64)?,
-        k.constant(0),
-    );
+    let (i, j) = (k.tiles(Axis::X, n, 4)?, k.tiles(Axis::Y, cols, 64)?);
     let at = position.load::<u32>(&mut k, &[zero])?.to_index(&mut k);
     let (thread, shares) = (k.thread(), layout("((16,4),4):((16,1),4)"));
-    let from = new
-        .tile(&mut k, &[4, 64], &[i, j])?
-        .partition(&mut k, &shares, thread)?;
-    let part = cache.part(&mut k, &[at, zero], &[n, cols])?;
-    let to = part
-        .tile(&mut k, &[4, 64], &[i, j])?
-        .partition(&mut k, &shares, thread)?;
-    k.copy(&from, &to)?;
+    let from = new.tile(&mut k, &[4, 64], &[i, j])?;
+    let to = cache.part(&mut k, &[at, zero], &[n, cols])?;
+    let to = to.tile(&mut k, &[4, 64], &[i, j])?;
+    let [from, to] = [from, to].map(|v| v.partition(&mut k, &shares, thread));
+    k.copy(&from?, &to?)?;
     Ok(k)
 }
 

@@ -6,7 +6,6 @@ use half::bf16;
 
 use super::convert::of_e4m3;
 use super::{ARCH, Done, Result, add, barrier_when, layout, swizzled, vectors};
-use tilewright::Layout;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::value::{F32, Kind, Predicate, S32, U32, Value};
@@ -357,10 +356,8 @@ fn stencil_2d() -> Result<Kernel> {
     for v in 0..5 {
         let e = k.linear(&[(1, thread)], 128 * v);
         let (row, col) = (k.div(e, 34), k.rem(e, 34));
-        let (above, left) = (
-            k.linear(&[(16, i), (1, row)], -1),
-            k.linear(&[(32, j), (1, col)], -1),
-        );
+        let above = k.linear(&[(16, i), (1, row)], -1);
+        let left = k.linear(&[(32, j), (1, col)], -1);
         let inside = Predicate::of(&mut k, row, Cmp::Lt, end);
         k.when(inside, |k| {
             let value = x.load::<f32>(k, &[above, left])?;
@@ -368,10 +365,8 @@ fn stencil_2d() -> Result<Kernel> {
         })?;
     }
     k.barrier();
-    let (s, tv) = (
-        s.tile(&mut k, &[16, 32], &[zero, zero])?,
-        layout("((32,4),4):((16,1),4)"),
-    );
+    let tv = layout("((32,4),4):((16,1),4)");
+    let s = s.tile(&mut k, &[16, 32], &[zero, zero])?;
     let y = y.tile(&mut k, &[16, 32], &[i, j])?;
     let y = y.partition(&mut k, &tv, thread)?;
     let sums = k.fragment_of(&y, 0.0)?;
@@ -1048,11 +1043,8 @@ fn gemv_of_sums() -> Result<Kernel> {
     let (pieces, rows) = (k.size("pieces", 1 << 11), k.size("rows", 1 << 20));
     let sums = k.input("sums", Element::F32, &[pieces, rows]);
     let y = k.output("y", Element::F32, &[rows]);
-    let (block, thread, one) = (
-        k.tiles(Axis::X, rows, 128)?,
-        k.thread(),
-        layout("(128,1):(1,0)"),
-    );
+    let (block, thread) = (k.tiles(Axis::X, rows, 128)?, k.thread());
+    let one = layout("(128,1):(1,0)");
     let y = y.tile(&mut k, &[128], &[block])?;
     let y = y.partition(&mut k, &one, thread)?;
     let sum = k.fragment_of(&y, 0.0)?;
@@ -1157,22 +1149,13 @@ pub(super) fn int4_weights_to_bf16() -> Result {
 fn strided(blocks: u32, step: i64, of: impl Fn(&mut Kernel, Expr, Expr) -> Expr) -> Result<Kernel> {
     let mut k = Kernel::new("saxpy", 64);
     let (n, a): (Expr, F32) = (k.size("n", 1 << 30), k.argument("a"));
-    let (x, y) = (
-        k.input("x", Element::F32, &[n]),
-        k.output("y", Element::F32, &[n]),
-    );
-    let (block, thread, share) = (
-        k.blocks(Axis::X, blocks)?,
-        k.thread(),
-        Layout::parse("(64,2):(1,64)")?,
-    );
-    let tiles = k.tiles_in(n, 128)?;
+    let x = k.input("x", Element::F32, &[n]);
+    let y = k.output("y", Element::F32, &[n]);
+    let (block, thread) = (k.blocks(Axis::X, blocks)?, k.thread());
+    let (tiles, share) = (k.tiles_in(n, 128)?, layout("(64,2):(1,64)"));
     k.for_loop("i", 0, step, tiles, |k, i| {
         let tile = of(k, i, block);
-        let [x, y] = [&x, &y].map(|v| {
-            v.tile(k, &[128], &[tile])
-                .and_then(|v| v.partition(k, &share, thread))
-        });
+        let [x, y] = [&x, &y].map(|v| v.tile(k, &[128], &[tile])?.partition(k, &share, thread));
         let (x, y) = (x?, y?);
         let (new, old) = (k.load_fragment(&x)?, k.load_fragment(&y)?);
         let sum = new.zip(k, &old, |k, x, y| x.fma(k, a, y))?;
