@@ -194,7 +194,7 @@ impl Formulas {
     }
 }
 
-/// The bytes of a buffer: those of its elements, or of rows that are farther apart than they are long.
+/// The bytes of a buffer: those of its elements, or of rows that are farther apart than they are long, which are asked for where they are empty, too.
 fn bytes(pool: &Pool, b: &ir::Buffer, grid: &[Formula; 3]) -> Option<Formula> {
     let extents = b.extents.iter().map(|e| match e {
         Extent::Fixed(n) => Some(Formula::Number(*n)),

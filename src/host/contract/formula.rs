@@ -28,15 +28,28 @@ impl Syntax<'_> {
             Formula::Sum(terms) => self.joined(terms, " + ").replace("+ -", "- "),
             Formula::Xor(items) => self.joined(items, " ^ "),
             Formula::Scaled(factor, x) => format!("{factor} * {}", self.inner(x)),
-            Formula::Product(factors) => match self.times {
-                None => self.joined(factors, " * "),
-                Some(times) => {
-                    let of = |f| self.text(f);
-                    let product = factors.iter().map(of);
-                    let product = product.reduce(|a, b| format!("{times}({a}, {b})"));
-                    product.unwrap_or_else(|| "1".to_owned())
+            Formula::Product(factors) => {
+                // Numbers are one factor, the last.
+                let number = |f: &Formula| match f {
+                    Formula::Number(n) => Some(*n),
+                    _ => None,
+                };
+                let constant = factors.iter().filter_map(number);
+                let constant = constant.fold(1, i64::saturating_mul);
+                let mut all = factors.clone();
+                all.retain(|f| number(f).is_none());
+                if constant != 1 || all.is_empty() {
+                    all.push(Formula::Number(constant));
                 }
-            },
+                match self.times {
+                    None => self.joined(&all, " * "),
+                    Some(times) => {
+                        let all = all.iter().map(|f| self.text(f));
+                        let product = all.reduce(|a, b| format!("{times}({a}, {b})"));
+                        product.unwrap_or_default()
+                    }
+                }
+            }
             Formula::Quotient(x, d) => format!("{} {} {d}", self.inner(x), self.quotient),
             Formula::Larger(both) => {
                 let [a, b] = [&both[0], &both[1]].map(|f| self.text(f));
