@@ -4,14 +4,18 @@
 
 #![forbid(unsafe_code)]
 
+mod gcd;
+pub mod index;
+mod quick;
+
 #[cfg(feature = "kernels")]
 mod arch;
 #[cfg(feature = "kernels")]
 pub mod devices;
-mod gcd;
+#[cfg(feature = "kernels")]
+mod formulas;
 #[cfg(feature = "kernels")]
 pub mod gemm;
-pub mod index;
 #[cfg(feature = "kernels")]
 pub mod ir;
 #[cfg(feature = "kernels")]
@@ -24,7 +28,6 @@ pub mod print;
 pub mod prove;
 #[cfg(feature = "kernels")]
 mod proven;
-mod quick;
 #[cfg(feature = "kernels")]
 pub mod registry;
 #[cfg(feature = "kernels")]
@@ -36,5 +39,7 @@ pub mod view;
 
 #[cfg(feature = "kernels")]
 pub use arch::{Arch, UnknownArch};
+#[cfg(feature = "kernels")]
+pub use formulas::{Formula, Formulas, Range, Stated};
 #[cfg(feature = "kernels")]
 pub use proven::{Buffer, ContractError, Proven, Usage};

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Arch;
+use crate::formulas::Formulas;
 use crate::gemm::{MapArgument, MapSource};
 use crate::ir;
 use crate::ir::checked;
@@ -207,6 +208,11 @@ const MAP_ROW: u64 = 16;
 
 /// Blocks that a grid can have along x, y, z (CUDA C++ Programming Guide, technical specifications).
 pub(crate) const GRID: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+
+/// Blocks that a launch can have along x, y, z.
+pub(crate) fn most_blocks(entry: &Entry) -> [u64; 3] {
+    std::array::from_fn(|axis| GRID[axis].min(entry.grid_limit[axis]))
+}
 
 impl Kernel {
     /// Proves the kernel and prints it for an architecture.
@@ -665,7 +671,7 @@ impl Proven {
             let blocks = extent.div_ceil(t.tile as u64);
             // A launch has whole clusters.
             let blocks = blocks.next_multiple_of(self.entry.cluster[axis].into());
-            let most = GRID[axis].min(self.entry.grid_limit[axis]);
+            let most = most_blocks(&self.entry)[axis];
             if blocks > most {
                 return Err(ContractError::Grid {
                     axis: ['x', 'y', 'z'][axis],
@@ -735,6 +741,12 @@ impl Proven {
                 usage,
             })
             .collect())
+    }
+
+    /// The grid and the bytes of the buffers as formulas of the sizes, and what is checked of those: what the text of a host program computes. None for a
+    /// kernel with tensor maps, and where a number may not fit 64 bits.
+    pub fn formulas(&self) -> Option<Formulas> {
+        Formulas::of(&self.entry)
     }
 
     /// The tensor maps of a launch: for each the parameter, the buffer whose array it is of, and what the host encodes.

@@ -16,6 +16,7 @@ use crate::program::{
     self, Blocks, By, Float, FloatOp, FloatUnary, Int, IntOp, Integer, Ix, Memory, Pair, PairOp,
     Pred, Program, Scalar, Share, Stmt, Tile,
 };
+use crate::typed;
 
 macro_rules! arithmetic {
     ($k:expr, $op:expr, $a:expr, $b:expr) => {
@@ -431,6 +432,13 @@ impl Scope {
                         fragment.update_with_both(k, both, |k, x, a, b| a.fma(k, b, x))?;
                     }
                 }
+            }
+            Stmt::Typed(t, of, at, thread) => {
+                let of: Built<Vec<View>> = of.iter().map(|of| self.memory(*of)).collect();
+                let at = [self.ix(k, &at[0])?, self.ix(k, &at[1])?];
+                let thread = self.ix(k, thread)?;
+                self.names += 1;
+                typed::build(k, t, &of?, (at, thread), &format!("t{}", self.names))?;
             }
             Stmt::Unpack(name, from, packed, to) => {
                 let unpacked = self.fragment(*from)?.unpack(k, *packed, *to)?;

@@ -20,7 +20,7 @@ pub(crate) struct Maker {
 
 type Family = (&'static str, fn(&mut Maker));
 
-const FAMILIES: [Family; 39] = [
+const FAMILIES: [Family; 40] = [
     ("map", Maker::map),
     ("convert", Maker::convert),
     ("shared", Maker::exchange),
@@ -60,6 +60,7 @@ const FAMILIES: [Family; 39] = [
     ("histogram", Maker::histogram),
     ("append", Maker::append),
     ("by data", Maker::by_data),
+    ("typed", Maker::typed),
 ];
 
 /// Types that fragments become.

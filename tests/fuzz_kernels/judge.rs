@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::codegen::ir::{Kernel, ParamKind};
 use tilewright::codegen::prove::ProofError;
-use tilewright::codegen::{Arch, Proven, Usage};
+use tilewright::codegen::{Arch, Buffer, Formula, Proven, Range, Usage};
 use tilewright::emulator::{
     self, FindingKind, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
 };
@@ -289,6 +289,34 @@ fn permutation(r: &mut Random, n: usize) -> Vec<u8> {
     all.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
+/// What a host computes by formulas that is not what the contract says.
+fn formulas(
+    kernel: &Proven,
+    of: impl Fn(&str) -> Option<u64>,
+    grid: [u32; 3],
+    buffers: &[Buffer],
+) -> Option<String> {
+    let found = kernel.formulas()?;
+    let size = |name: &str| of(name).unwrap_or(0);
+    let same = |f: &Formula, n: u64| u64::try_from(f.value(&size)) == Ok(n);
+    for (f, n) in found.grid.iter().zip(grid) {
+        if !same(f, n.into()) {
+            return Some(format!("a formula of the grid is not {n}: {f:?}"));
+        }
+    }
+    for ((name, f), b) in found.bytes.iter().zip(buffers) {
+        if *name != b.name || !same(f, b.bytes) {
+            return Some(format!("a formula of `{name}` is not {}: {f:?}", b.bytes));
+        }
+    }
+    let outside = |range: &&Range| {
+        let n = size(&range.name);
+        of(&range.name).is_some() && (n > range.most || n % range.multiple != 0)
+    };
+    let outside = found.sizes.iter().find(outside);
+    outside.map(|range| format!("a launch is not in {range:?}"))
+}
+
 type Outputs = Vec<Vec<u8>>;
 
 /// What a launch leaves in the outputs, and what is wrong with it; nothing of one that takes too long.
@@ -304,6 +332,9 @@ fn run(
     let of = |name: &str| case.sizes.get(number(name)).map(|s| u64::from(*s));
     let grid = kernel.grid(of).map_err(|e| refused(&e))?;
     let buffers = kernel.buffers(of).map_err(|e| refused(&e))?;
+    if let Some(fault) = formulas(kernel, of, grid, &buffers) {
+        return Err(fault);
+    }
     let mut memory = GlobalMemory::new();
     let mut r = Random::of(case.data, 2);
     let mut places = Vec::new();

@@ -20,6 +20,7 @@ mod mutate;
 mod program;
 mod random;
 mod shrink;
+mod typed;
 mod visit;
 
 use std::collections::BTreeMap;

@@ -7,6 +7,7 @@ use crate::generate::{self, note};
 use crate::layouts;
 use crate::program::{Blocks, By, Float, Int, IntOp, Ix, Memory, Pred, Program, Share, Stmt, Tile};
 use crate::random::Random;
+use crate::typed;
 use crate::visit::{self, Visitor};
 
 /// The kinds of parts that a mutation may hit.
@@ -310,6 +311,7 @@ fn stmt(r: &mut Random, a: &Around, s: &mut Stmt) {
             1 => Stmt::Split(to, from, mode, [parts, which + 1]),
             _ => Stmt::Split(to, from, mode, [parts * 2, which]),
         },
+        Stmt::Typed(t, of, at, thread) => Stmt::Typed(typed::changed(r, t), of, at, thread),
         Stmt::Unpack(to, from, packed, _) => {
             Stmt::Unpack(to, from, packed, r.pick(&generate::ELEMENTS))
         }

@@ -6,6 +6,8 @@ use tilewright::Operand;
 use tilewright::codegen::ir::{Cmp, Element, Rounding, Shuffle};
 use tilewright::codegen::view::{Combine, Packed};
 
+use crate::typed::Typed;
+
 /// An index expression.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Ix {
@@ -294,6 +296,8 @@ pub(crate) enum Stmt {
         body: Vec<Stmt>,
     },
     Comment(String),
+    /// A tile of these tensors, at these tile coordinates, through views that have types.
+    Typed(Typed, Vec<Memory>, [Ix; 2], Ix),
     /// A condition that a launch keeps.
     Assume(Ix, Cmp, Ix),
 }

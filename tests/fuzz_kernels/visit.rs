@@ -63,6 +63,12 @@ pub(crate) fn stmt(s: &mut Stmt, v: &mut dyn Visitor) {
             float(f, v);
         }
         Stmt::Accumulators(.., thread) => ix(thread, v),
+        Stmt::Typed(_, _, at, thread) => {
+            for e in at {
+                ix(e, v);
+            }
+            ix(thread, v);
+        }
         Stmt::Assume(a, _, b) => [a, b].into_iter().for_each(|e| ix(e, v)),
         Stmt::Let(_, i) | Stmt::Set(_, i) => int(i, v),
         Stmt::Break(p) | Stmt::Exit(p) => pred(p, v),

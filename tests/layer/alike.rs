@@ -57,7 +57,7 @@ fn jacobi(barriers: [usize; 2], of_all: Error) -> Result<Kernel> {
 }
 
 #[test]
-fn iterations_until_the_error_is_small() -> Result {
+pub(super) fn iterations_until_the_error_is_small() -> Result {
     for barriers in [[1, 1], [1, 0]] {
         let kernel = jacobi(barriers, of_block)?.build(ARCH)?;
         let b = numbers(384);

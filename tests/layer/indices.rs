@@ -19,21 +19,13 @@ use super::{ARCH, Result, layout, swizzled};
 /// y[i] = table[ids[i]]: a row of any length a block.
 fn gather() -> Result<Kernel> {
     let mut k = Kernel::new("gather", 64);
-    let (n, rows, cols) = (
-        k.size("n", 1 << 20),
-        k.size("rows", 1 << 20),
-        k.size("cols", 1 << 16),
-    );
+    let [n, rows, cols] = ["n", "rows", "cols"].map(|name| k.size(name, 1 << 20));
     let ids = k.input("ids", Element::S32, &[n]);
     let table = k.input("table", Element::F32, &[rows, cols]);
     let y = k.output("y", Element::F32, &[n, cols]);
-    let (i, j, thread) = (
-        k.tiles(Axis::X, n, 1)?,
-        k.tiles(Axis::Y, cols, 256)?,
-        k.thread(),
-    );
+    let (i, j) = (k.tiles(Axis::X, n, 1)?, k.tiles(Axis::Y, cols, 256)?);
     let row = ids.load::<u32>(&mut k, &[i])?.to_index(&mut k);
-    let shares = layout("(64,4):(4,1)");
+    let (thread, shares) = (k.thread(), layout("(64,4):(4,1)"));
     let from = table.tile(&mut k, &[1, 256], &[row, j])?;
     let from = from.partition(&mut k, &shares, thread)?.vectors(&k, 4)?;
     let to = y.tile(&mut k, &[1, 256], &[i, j])?;
@@ -43,7 +35,7 @@ fn gather() -> Result<Kernel> {
 }
 
 #[test]
-fn rows_of_a_table() -> Result {
+pub(super) fn rows_of_a_table() -> Result {
     let kernel = gather()?.build(ARCH)?;
     for cols in [1_usize, 255, 256, 260] {
         let (n, rows) = (9_u32, 5_u32);
@@ -100,7 +92,7 @@ fn row_sums() -> Result<Kernel> {
 }
 
 #[test]
-fn rows_of_any_length() -> Result {
+pub(super) fn rows_of_any_length() -> Result {
     let kernel = row_sums()?.build(ARCH)?;
     let lengths = (0..300_i32).map(|i| i * 7 % 13 * (i % 3));
     let mut first = vec![0];
@@ -131,30 +123,23 @@ fn rows_of_any_length() -> Result {
 fn append() -> Result<Kernel> {
     let mut k = Kernel::new("append", 64);
     let [n, rows, cols] = ["n", "rows", "cols"].map(|name| k.size(name, 1 << 20));
-    let one = k.constant(1);
+    let (one, zero) = (k.constant(1), k.constant(0));
     let new = k.input("new", Element::F32, &[n, cols]);
     let position = k.input("position", Element::S32, &[one]);
     let cache = k.partial_output("cache", Element::F32, &[rows, cols]);
-    let (i, j, zero) = (
-        k.tiles(Axis::X, n, 4)?,
-        k.tiles(Axis::Y, cols, 64)?,
-        k.constant(0),
-    );
+    let (i, j) = (k.tiles(Axis::X, n, 4)?, k.tiles(Axis::Y, cols, 64)?);
     let at = position.load::<u32>(&mut k, &[zero])?.to_index(&mut k);
     let (thread, shares) = (k.thread(), layout("((16,4),4):((16,1),4)"));
-    let from = new
-        .tile(&mut k, &[4, 64], &[i, j])?
-        .partition(&mut k, &shares, thread)?;
-    let part = cache.part(&mut k, &[at, zero], &[n, cols])?;
-    let to = part
-        .tile(&mut k, &[4, 64], &[i, j])?
-        .partition(&mut k, &shares, thread)?;
-    k.copy(&from, &to)?;
+    let from = new.tile(&mut k, &[4, 64], &[i, j])?;
+    let to = cache.part(&mut k, &[at, zero], &[n, cols])?;
+    let to = to.tile(&mut k, &[4, 64], &[i, j])?;
+    let [from, to] = [from, to].map(|v| v.partition(&mut k, &shares, thread));
+    k.copy(&from?, &to?)?;
     Ok(k)
 }
 
 #[test]
-fn rows_are_appended() -> Result {
+pub(super) fn rows_are_appended() -> Result {
     let kernel = append()?.build(ARCH)?;
     let (n, rows, cols) = (6_usize, 20_usize, 70_usize);
     let new = numbers(n * cols);
@@ -209,7 +194,7 @@ fn scatter(distinct: bool, inside: bool) -> Result<Kernel> {
 }
 
 #[test]
-fn a_permutation_scatters() -> Result {
+pub(super) fn a_permutation_scatters() -> Result {
     let kernel = scatter(true, true)?.build(ARCH)?;
     assert!(
         kernel
@@ -324,7 +309,7 @@ fn histogram(clamped: bool, barriers: [bool; 2]) -> Result<Kernel> {
 }
 
 #[test]
-fn a_histogram_with_atomics() -> Result {
+pub(super) fn a_histogram_with_atomics() -> Result {
     let kernel = histogram(true, [true, true])?.build(ARCH)?;
     let x: Vec<i32> = (0..5000).map(|i| i * i % 301 - 20).collect();
     let outcome = ran(
@@ -390,7 +375,7 @@ fn paged() -> Result<Kernel> {
 }
 
 #[test]
-fn keys_of_pages() -> Result {
+pub(super) fn keys_of_pages() -> Result {
     let kernel = paged()?.build(ARCH)?;
     let (table, lengths) = ([5, 2, 0, 3, 1, 6, 4, 4, 4], [40, 48, 0]);
     let store = numbers(6 * 16 * 64);
@@ -474,7 +459,7 @@ fn halves(n: usize) -> Vec<f16> {
 }
 
 #[test]
-fn a_product_of_sparse_blocks() -> Result {
+pub(super) fn a_product_of_sparse_blocks() -> Result {
     let kernel = block_sparse()?.build(ARCH)?;
     let (rows, depth, n) = (3_usize, 80_usize, 72_usize);
     let (first, column) = ([0, 2, 2, 5], [3, 0, 4, 1, 2]);
@@ -561,7 +546,7 @@ fn grouped() -> Result<Kernel> {
 }
 
 #[test]
-fn products_of_groups_of_rows() -> Result {
+pub(super) fn products_of_groups_of_rows() -> Result {
     let kernel = grouped()?.build(ARCH)?;
     let (m, depth, n) = (150_usize, 40_usize, 40_usize);
     let offsets = [0, 30, 30, 100, 150];

@@ -6,6 +6,7 @@ mod alike;
 mod build;
 mod convert;
 mod hopper;
+mod hosts;
 mod indices;
 mod launch;
 mod lines;

@@ -6,7 +6,7 @@
     reason = "sums of small integers, and copies, are exact"
 )]
 
-use super::natural::{numbers, ran};
+use super::natural::{clean, numbers, ran};
 use super::{ARCH, Done, Result, add, layout, refusal, swizzled};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
@@ -55,7 +55,7 @@ fn double_buffer(stages: i64, barriers: usize) -> Result<Kernel> {
 }
 
 #[test]
-fn double_buffer_by_parity() -> Result {
+pub(super) fn double_buffer_by_parity() -> Result {
     let kernel = double_buffer(2, 1)?.build(ARCH)?;
     let x = numbers(5 * 150);
     let args = vec![
@@ -196,13 +196,11 @@ fn lu_by_rows(below: Cmp, ahead: i64, barriers: usize) -> Result<Kernel> {
 }
 
 /// LU of a tile of 16×16, an element a thread.
-fn lu_by_elements(first: bool, second: bool) -> Result<Kernel> {
+fn lu_by_elements(barriers: [usize; 2]) -> Result<Kernel> {
     let mut k = Kernel::new("lu_by_elements", 256);
     let side = k.constant(16);
-    let (x, y) = (
-        k.input("x", Element::F32, &[side, side]),
-        k.output("y", Element::F32, &[side, side]),
-    );
+    let x = k.input("x", Element::F32, &[side, side]);
+    let y = k.output("y", Element::F32, &[side, side]);
     let s = k.shared("s", Element::F32, &swizzled("(16,16):(16,1)"))?;
     let thread = k.thread();
     let (row, column) = (k.div(thread, 16), k.rem(thread, 16));
@@ -218,9 +216,7 @@ fn lu_by_elements(first: bool, second: bool) -> Result<Kernel> {
             let a = divided(k, a, pivot);
             s.store(k, &[row, column], a)
         })?;
-        if first {
-            k.barrier();
-        }
+        (0..barriers[0]).for_each(|_| k.barrier());
         let right = Predicate::of(k, column, Cmp::Gt, i).and(k, below);
         k.when(right, |k| {
             let (a, f) = (s.load(k, &[row, column])?, s.load(k, &[row, i])?);
@@ -228,9 +224,7 @@ fn lu_by_elements(first: bool, second: bool) -> Result<Kernel> {
             let a = less_product(k, a, f, b);
             s.store(k, &[row, column], a)
         })?;
-        if second {
-            k.barrier();
-        }
+        (0..barriers[1]).for_each(|_| k.barrier());
         Done::Ok(())
     })?;
     let value = s.load::<f32>(&mut k, &[row, column])?;
@@ -271,15 +265,14 @@ fn near(a: &[f32], b: &[f32]) {
 }
 
 #[test]
-fn lu_of_a_tile() -> Result {
-    let kernel = lu_by_elements(true, true)?.build(ARCH)?;
+pub(super) fn lu_of_a_tile() -> Result {
+    let kernel = lu_by_elements([1, 1])?.build(ARCH)?;
     let x = matrix(16);
     let args = vec![("x", Arg::input(&x)), ("y", Arg::output::<f32>(256))];
-    let outcome = run(&kernel, On::Emulator, args)?;
-    outcome.assert_clean();
+    let outcome = clean(&kernel, &args)?;
     near(&outcome.get::<f32>("y")?, &lu(x, 16));
-    for (first, second) in [(false, true), (true, false), (false, false)] {
-        let error = refusal(lu_by_elements(first, second)?);
+    for barriers in [[0, 1], [1, 0], [0, 0]] {
+        let error = refusal(lu_by_elements(barriers)?);
         assert_eq!(error.code(), "race", "{error}");
         assert!(
             error.to_string().contains("read s") && error.to_string().contains("write s"),
@@ -292,8 +285,7 @@ fn lu_of_a_tile() -> Result {
         ("n", Arg::from(2_u32)),
         ("y", Arg::in_out(&[&x[..], &x[..]].concat())),
     ];
-    let outcome = run(&kernel, On::Emulator, args)?;
-    outcome.assert_clean();
+    let outcome = clean(&kernel, &args)?;
     let (y, right): (Vec<f32>, _) = (outcome.get("y")?, lu(x, 32));
     y.chunks(1024).for_each(|y| near(y, &right));
     for (below, ahead, barriers, code) in [

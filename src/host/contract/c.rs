@@ -2,10 +2,12 @@
 
 use std::fmt::Write as _;
 
+use super::formula::Syntax;
 use super::{
-    Contract, ContractBuffer, ContractLaunch, Language, Source, constants, list, number, source,
+    AnySize, Contract, ContractBuffer, ContractLaunch, Language, Source, constants, list, number,
+    scalar_type,
 };
-use crate::host::run::{Role, Scalar};
+use crate::host::run::{ParamType, Role, Scalar};
 
 /// What every file declares besides the buffers.
 const TYPES: &str = "\
@@ -38,9 +40,9 @@ const CHECK: &str = "\
 enum { TILEWRIGHT_MISALIGNED = -1001, TILEWRIGHT_OVERLAP = -1002 };
 
 // 0 if the buffers are aligned as the kernels need, and one that is written overlaps no other.
-static inline int tilewright_check(const tilewright_buffers *buffers) {
-    const uint64_t at[] = {ADDRESSES};
-    static const uint64_t bytes[] = {BYTES}, alignment[] = {ALIGNMENTS};
+static inline int tilewright_check(const tilewright_buffers *buffersSCALARS) {
+    const uint64_t at[] = {ADDRESSES}, bytes[] = {BYTES};
+    static const uint64_t alignment[] = {ALIGNMENTS};
     static const unsigned char written[] = {WRITTEN};
     for (unsigned i = 0; i < COUNT; i++) {
         if (at[i] % alignment[i] != 0) return TILEWRIGHT_MISALIGNED;
@@ -51,6 +53,16 @@ static inline int tilewright_check(const tilewright_buffers *buffers) {
     }
     return 0;
 }
+";
+
+/// What a file with sizes defines before its functions of them.
+const ARITHMETIC: &str = "\
+#define TILEWRIGHT_SCALARS
+// What tilewright_launches returns for sizes that the kernel was not proven for.
+enum { TILEWRIGHT_SIZE = -1003 };
+
+static inline int64_t tilewright_times(int64_t a, int64_t b) { return b > 0 && a > INT64_MAX / b ? INT64_MAX : a * b; }
+static inline int64_t tilewright_larger(int64_t a, int64_t b) { return a > b ? a : b; }
 ";
 
 /// A place for a map in a buffer of 192 bytes, at a multiple of 64: C99 has no word for the alignment.
@@ -73,7 +85,7 @@ pub(super) fn text(contract: &Contract) -> String {
     } else {
         fields
     };
-    let math = if contract.launches.iter().any(not_finite) {
+    let math = if contract.written().iter().any(|l| not_finite(contract, l)) {
         "#include <math.h>\n"
     } else {
         ""
@@ -82,6 +94,9 @@ pub(super) fn text(contract: &Contract) -> String {
         out,
         "#pragma once\n{math}#include <stdint.h>\n\n// Device addresses.\ntypedef struct {{\n{fields}}} tilewright_buffers;\n\n{TYPES}"
     );
+    if let Some(any) = &contract.any_size {
+        out.push_str(&scalars(contract, any));
+    }
     let sizes = sizes(contract);
     // What a host asks for before it names the field.
     let workspace = if contract.workspace_bytes > 0 {
@@ -98,7 +113,20 @@ pub(super) fn text(contract: &Contract) -> String {
     } else {
         ("", "", "")
     };
-    let unused = if contract.launches.is_empty() {
+    let (taken, first) = if contract.any_size.is_some() {
+        (
+            "const tilewright_scalars *scalars, ",
+            "    unsigned grid[3];\n    int status = tilewright_grid(scalars, grid);\n    if (status != 0) return status;\n    \
+             if ((status = tilewright_check(buffers, scalars)) != 0) return status;\n    \
+             if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0) return 0; // There is nothing to do.",
+        )
+    } else {
+        (
+            "",
+            "    int status = tilewright_check(buffers);\n    if (status != 0) return status;",
+        )
+    };
+    let unused = if contract.written().is_empty() {
         "\n    (void)launch, (void)context;"
     } else {
         ""
@@ -106,20 +134,98 @@ pub(super) fn text(contract: &Contract) -> String {
     let check = check(contract);
     let _ = writeln!(
         out,
-        "// The problem.\n{sizes}{workspace}enum {{ TILEWRIGHT_WORKSPACE_BYTES = {} }};\n{map_type}\n\
+        "{sizes}{workspace}enum {{ TILEWRIGHT_WORKSPACE_BYTES = {} }};\n{map_type}\n\
          {check}\n\
          // Checks the buffers, and calls `launch` for each kernel in order; anything but 0 from it ends the sequence and is returned.{about}\n\
-         static inline int tilewright_launches(const tilewright_buffers *buffers,{encode}\n                                      int (*launch)(void *, const tilewright_launch *), void *context) {{{unused}\n    int status = tilewright_check(buffers);\n    if (status != 0) return status;",
+         static inline int tilewright_launches(const tilewright_buffers *buffers, {taken}{encode}\n                                      int (*launch)(void *, const tilewright_launch *), void *context) {{{unused}\n{first}",
         contract.workspace_bytes
     );
-    for launch in &contract.launches {
+    for launch in contract.written() {
         one(&mut out, contract, launch);
     }
     out.push_str("    return 0;\n}\n");
     out
 }
 
-/// The sizes of the problem; those that an enumerator cannot hold are macros.
+/// The scalar arguments, and what is computed of them.
+fn scalars(contract: &Contract, any: &AnySize) -> String {
+    let named = |name: &str| Language::C.identifier(contract, name);
+    let size = |name: &str| format!("(int64_t)scalars->{}", named(name));
+    let syntax = Syntax {
+        size: &size,
+        quotient: "/",
+        times: Some("tilewright_times"),
+        larger: "tilewright_larger",
+    };
+    let (formulas, mut fields, mut checks) = (&any.formulas, String::new(), String::new());
+    for (name, ty) in &any.scalars {
+        let _ = writeln!(fields, "    {} {};", c_type(*ty), named(name));
+    }
+    if any.scalars.is_empty() {
+        fields.push_str("    char none;\n");
+        checks.push_str("    (void)scalars;\n");
+    }
+    for range in &formulas.sizes {
+        let (name, most, of) = (named(&range.name), range.most, range.multiple);
+        if most < u32::MAX.into() {
+            let _ = writeln!(
+                checks,
+                "    if (scalars->{name} > {most}u) return TILEWRIGHT_SIZE;"
+            );
+        }
+        if of > 1 {
+            let _ = writeln!(
+                checks,
+                "    if (scalars->{name} % {of}u != 0) return TILEWRIGHT_SIZE;"
+            );
+        }
+    }
+    for stated in &formulas.stated {
+        let condition = syntax.compared(&stated.a, stated.cmp, &stated.b);
+        let _ = writeln!(checks, "    if (!({condition})) return TILEWRIGHT_SIZE;");
+    }
+    let blocks = formulas.grid.each_ref().map(|f| syntax.text(f));
+    let bytes: Vec<String> = formulas
+        .bytes
+        .iter()
+        .map(|(name, f)| {
+            format!(
+                "    bytes.{} = (uint64_t)({});\n",
+                named(name),
+                syntax.text(f)
+            )
+        })
+        .collect();
+    let (bytes, bytes_unused) = if bytes.is_empty() {
+        ("    bytes.none = 0;\n".to_owned(), "    (void)scalars;\n")
+    } else {
+        let all = bytes.concat();
+        let unused = if all.contains("scalars->") {
+            ""
+        } else {
+            "    (void)scalars;\n"
+        };
+        (all, unused)
+    };
+    format!(
+        "// The sizes and other numbers of a launch.\ntypedef struct {{\n{fields}}} tilewright_scalars;\n\n{ARITHMETIC}\n\
+         // The blocks of the launch, none along an axis if there is nothing to do; 0, or TILEWRIGHT_SIZE.\n\
+         static inline int tilewright_grid(const tilewright_scalars *scalars, unsigned grid[3]) {{\n{checks}    \
+         const int64_t blocks[] = {{{}}}, most[] = {{{}}};\n    for (unsigned i = 0; i < 3; i++) {{\n        \
+         if (blocks[i] > most[i]) return TILEWRIGHT_SIZE;\n        grid[i] = (unsigned)blocks[i];\n    }}\n    return 0;\n}}\n\n\
+         // The bytes that each buffer has at least.\n\
+         static inline tilewright_buffers tilewright_bytes(const tilewright_scalars *scalars) {{\n    tilewright_buffers bytes;\n{bytes_unused}{bytes}    return bytes;\n}}\n\n",
+        list(&blocks),
+        list(&formulas.most_blocks)
+    )
+}
+
+/// The type of a scalar argument.
+fn c_type(ty: ParamType) -> &'static str {
+    scalar_type(ty, ["uint32_t", "int32_t", "uint64_t", "float", "double"])
+}
+
+/// The sizes of the problem, where the text is for one; those that an enumerator cannot hold are macros.
 fn sizes(contract: &Contract) -> String {
     let upper = |name: &str| {
         let same = contract
@@ -145,6 +251,9 @@ fn sizes(contract: &Contract) -> String {
         };
         format!("TILEWRIGHT_{name}{end}")
     };
+    if contract.any_size.is_some() {
+        return String::new();
+    }
     let (small, large): (Vec<_>, Vec<_>) = contract
         .sizes
         .iter()
@@ -153,7 +262,7 @@ fn sizes(contract: &Contract) -> String {
         .iter()
         .map(|(name, v)| format!("{} = {v}", upper(name)))
         .collect();
-    let mut out = String::new();
+    let mut out = "// The problem.\n".to_owned();
     if !small.is_empty() {
         let _ = writeln!(out, "enum {{ {} }};", small.join(", "));
     }
@@ -166,17 +275,45 @@ fn sizes(contract: &Contract) -> String {
 /// The function that checks the addresses.
 fn check(contract: &Contract) -> String {
     if contract.buffers.is_empty() {
-        let none = "static inline int tilewright_check(const tilewright_buffers *buffers) {\n    (void)buffers;\n    return 0;\n}\n";
+        let more = if contract.any_size.is_some() {
+            ", const tilewright_scalars *scalars"
+        } else {
+            ""
+        };
+        let unused = if more.is_empty() {
+            ""
+        } else {
+            ", (void)scalars"
+        };
+        let none = format!(
+            "static inline int tilewright_check(const tilewright_buffers *buffers{more}) {{\n    (void)buffers{unused};\n    return 0;\n}}\n"
+        );
         return format!("// There is no buffer to check.\n{none}");
     }
     let row = |f: &dyn Fn(&ContractBuffer) -> String| -> String {
         let all: Vec<String> = contract.buffers.iter().map(f).collect();
         all.join(", ")
     };
-    CHECK
+    let (scalars, bytes) = if contract.any_size.is_some() {
+        let named =
+            |b: &ContractBuffer| format!("needed.{}", Language::C.identifier(contract, &b.name));
+        (", const tilewright_scalars *scalars", row(&named))
+    } else {
+        ("", row(&|b| format!("{}ull", b.bytes.unwrap_or(0))))
+    };
+    let needed = "    const tilewright_buffers needed = tilewright_bytes(scalars);\n";
+    let check = CHECK.replace(
+        "SCALARS) {\n",
+        &if scalars.is_empty() {
+            ") {\n".to_owned()
+        } else {
+            format!("{scalars}) {{\n{needed}")
+        },
+    );
+    check
         .replace("COUNT", &contract.buffers.len().to_string())
         .replace("ADDRESSES", &row(&|b| at(contract, &b.name, 0)))
-        .replace("BYTES", &row(&|b| format!("{}ull", b.bytes.unwrap_or(0))))
+        .replace("BYTES", &bytes)
         .replace("ALIGNMENTS", &row(&|b| format!("{}ull", b.alignment)))
         .replace(
             "WRITTEN",
@@ -184,10 +321,10 @@ fn check(contract: &Contract) -> String {
         )
 }
 
-fn not_finite(launch: &ContractLaunch) -> bool {
+fn not_finite(contract: &Contract, launch: &ContractLaunch) -> bool {
     let mut all = launch.step.args.iter();
     all.any(
-        |arg| matches!(source(arg), Source::Number(s) if s.float().is_some_and(|v| !v.is_finite())),
+        |arg| matches!(contract.source(arg), Source::Number(s) if s.float().is_some_and(|v| !v.is_finite())),
     )
 }
 
@@ -220,7 +357,7 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
     out.push_str("    {\n");
     let mut values = Vec::new();
     for (i, (arg, name)) in step.args.iter().zip(&launch.names).enumerate() {
-        let (ty, value) = match source(arg) {
+        let (ty, value) = match contract.source(arg) {
             Source::Map(buffer, offset, encoding) => {
                 let [data_type, interleave, swizzle, l2_promotion, oob_fill] = constants(&encoding);
                 let _ = writeln!(
@@ -237,6 +374,10 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
                 continue;
             }
             Source::Buffer(buffer, offset) => ("uint64_t", at(contract, buffer, offset)),
+            Source::Scalar(name, ty) => {
+                let name = Language::C.identifier(contract, name);
+                (c_type(ty), format!("scalars->{name}"))
+            }
             Source::Number(scalar) => literal(scalar),
         };
         let _ = writeln!(out, "        {ty} p{i} = {value}; // {name}");
@@ -252,7 +393,11 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
         "        void *params[] = {{{}}};\n        tilewright_launch one = {{\"{}\", {{{}}}, {{{}}}, {{{}}}, {}, {count}, {}, {}, params}};\n        if ((status = launch(context, &one)) != 0) return status;\n    }}",
         values.join(", "),
         step.entry,
-        list(&step.grid),
+        if contract.any_size.is_some() {
+            "grid[0], grid[1], grid[2]".to_owned()
+        } else {
+            list(&step.grid)
+        },
         list(&step.block),
         list(&step.cluster),
         step.shared_bytes,

@@ -15,7 +15,7 @@
 use layout_codegen::gemm::{MapArgument, Mode};
 use serde_json::{Value, json};
 
-use super::{Contract, ContractBuffer, ContractLaunch, Source, WORKSPACE, number, source};
+use super::{Contract, ContractBuffer, ContractLaunch, Source, WORKSPACE, number};
 use crate::host::run::{Role, Scalar, StepArg};
 
 impl Contract {
@@ -35,7 +35,8 @@ impl Contract {
             let found = self.buffers.iter().find(|b| b.name == name);
             found.map_or(Value::Null, &buffer)
         };
-        let launches: Vec<Value> = self.launches.iter().map(|l| one(l, &address)).collect();
+        let launches = self.launches.iter();
+        let launches: Vec<Value> = launches.map(|l| one(self, l, &address)).collect();
         let main = self
             .launches
             .iter()
@@ -60,10 +61,14 @@ impl Contract {
 }
 
 /// One launch.
-fn one(launch: &ContractLaunch, address: &impl Fn(&str, u64) -> Value) -> Value {
+fn one(
+    contract: &Contract,
+    launch: &ContractLaunch,
+    address: &impl Fn(&str, u64) -> Value,
+) -> Value {
     let step = &launch.step;
     let params = step.args.iter().zip(&launch.names).map(|(arg, name)| {
-        let (kind, value) = match (source(arg), arg) {
+        let (kind, value) = match (contract.source(arg), arg) {
             (Source::Number(scalar), _) => typed(scalar),
             (Source::Map(buffer, offset, _), StepArg::TensorMap(_, map)) => {
                 ("tensor_map", tensor_map(&address(buffer, offset), map))
@@ -71,6 +76,8 @@ fn one(launch: &ContractLaunch, address: &impl Fn(&str, u64) -> Value) -> Value 
             (Source::Buffer(buffer, offset) | Source::Map(buffer, offset, _), _) => {
                 ("ptr", address(buffer, offset))
             }
+            // The launches of a contract have values.
+            (Source::Scalar(..), _) => ("u32", Value::Null),
         };
         json!({"name": name, "type": kind, "value": value})
     });

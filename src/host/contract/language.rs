@@ -8,13 +8,15 @@ use super::Contract;
 /// A language that a launch contract is written in.
 ///
 /// ```text
-/// Rust      launches(&Buffers { a, b, c })? -> [Launch; 1]       Launch { kernel, grid, …, args: vec![Arg::Ptr(a), …] }
-/// Cudarc    launch(&module, &stream, Buffers { a, b, c })?       a: &CudaSlice<f32>, c: &mut CudaSlice<f32>
-/// C         tilewright_launches(&buffers, launch, context)       calls `launch` with what cuLaunchKernel takes
-/// Python    launches(a, b, c)                                    a list of Launch, args as ctypes values
+/// Rust      launches(&Buffers { x, y }, &Scalars { n })?                    a list of Launch { kernel, grid, …, args: vec![Arg::Ptr(x), …] }
+/// Cudarc    launch(&module, &stream, Buffers { x, y }, Scalars { n })?      x: &CudaSlice<f32>, y: &mut CudaSlice<f32>
+/// C         tilewright_launches(&buffers, &scalars, launch, context)        calls `launch` with what cuLaunchKernel takes
+/// Python    launches(x, y, n=n)                                             a list of Launch, args as ctypes values
 /// ```
 ///
-/// Each checks the addresses first: alignments, and that what is written overlaps nothing else. Rust returns an error, C a status, Python raises one. Cudarc's
+/// A text that is for the sizes of one problem, such as that of a product, takes no scalars.
+///
+/// Each checks the sizes first, by what the kernel was proven for, and then the addresses: alignments, and that what is written overlaps nothing else. Rust returns an error, C a status, Python raises one. Cudarc's
 /// buffers have types and lengths too, so that a wrong order of arguments does not compile. A text with tensor maps has one more type, or in C one more function: a host that does not encode them does not compile, or stops at the first one.
 ///
 /// ```
@@ -74,10 +76,10 @@ const C: &str = "alignas alignof and asm auto bitand bitor bool break case catch
     register restrict return short signed sizeof static struct switch template this throw true try typedef typeid typename typeof union unsigned using virtual \
     void volatile while xor";
 const PYTHON: &str = "and as assert async await break class continue def del elif else except finally for from global if import in is lambda nonlocal not or \
-    pass raise return try while with yield ctypes launches float";
+    pass raise return try while with yield ctypes launches float buffer_bytes grid blocks needed any max zip";
 
 impl Language {
-    /// The name of a buffer as an identifier: in lower case, with underscores behind it where a reserved word or an earlier buffer has that name.
+    /// The name of a buffer or a scalar argument as an identifier: in lower case, with underscores behind it where a reserved word or an earlier one has that name.
     pub(super) fn identifier(self, contract: &Contract, name: &str) -> String {
         let reserved = match self {
             Self::Rust | Self::Cudarc => RUST,
@@ -92,12 +94,14 @@ impl Language {
             }
         };
         let mut taken: Vec<String> = Vec::new();
-        for buffer in &contract.buffers {
-            let mut own: String = buffer.name.chars().map(letter).collect();
+        let scalars = contract.any_size.iter().flat_map(|any| &any.scalars);
+        let scalars = scalars.map(|(name, _)| name);
+        for known in contract.buffers.iter().map(|b| &b.name).chain(scalars) {
+            let mut own: String = known.chars().map(letter).collect();
             while taken.contains(&own) || reserved.split_whitespace().any(|word| word == own) {
                 own.push('_');
             }
-            if buffer.name == name {
+            if known == name {
                 return own;
             }
             taken.push(own);

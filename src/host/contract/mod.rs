@@ -4,15 +4,22 @@
 //! Runnable, scalar arguments ──▶ Contract ──▶ to_json() | host(Rust | Cudarc | C | Python)
 //! ```
 //!
-//! The contract fixes the sizes and numbers of the launches; the addresses of the buffers stay open.
+//! The values are those for the given sizes and numbers, and so is the JSON; the addresses of the buffers stay open. The source text of a host takes sizes and
+//! numbers as arguments, and computes grid and checks from them for every size that the kernel was proven for:
+//!
+//! ```text
+//! launches(x, y, n=1000)     grid ((n + 511) / 512, 1, 1), x and y of n * 4 bytes, n at most 2^30
+//! ```
 
 mod c;
 mod cudarc;
+mod formula;
 mod json;
 mod language;
 mod python;
 mod rust;
 
+use layout_codegen::Formulas;
 use layout_codegen::gemm::{Declared, MapEncoding, MapSource};
 use layout_codegen::prove::Assumed;
 
@@ -45,7 +52,8 @@ const WORKSPACE_ALIGNMENT: u64 = 256;
 /// let contract = Contract::new(&copy, [("n", Scalar::U32(1000))])?;
 /// assert_eq!((contract.launches[0].step.grid, contract.buffers[1].bytes), ([2, 1, 1], Some(4000)));
 /// assert_eq!(contract.to_json()["params"][0]["value"], 1000);
-/// assert!(contract.host(Language::C)?.contains("uint64_t y;"));
+/// let host = contract.host(Language::Python)?;
+/// assert!(host.contains("def launches(x, y, *, n):") && host.contains("(n + 511) // 512"));
 ///
 /// let error = Contract::new(&copy, [("n", Scalar::U32(1 << 31))]).unwrap_err();
 /// assert_eq!(error.to_string(), "`n` is 2147483648, and the kernel was proven for at most 1073741824");
@@ -67,6 +75,18 @@ pub struct Contract {
     pub launches: Vec<ContractLaunch>,
     /// What the kernel's author states and the proof takes as facts.
     pub assumptions: Vec<Assumed>,
+    /// What is launched for any sizes, if that is known.
+    any_size: Option<AnySize>,
+}
+
+/// The launch of a kernel for any sizes.
+#[derive(Clone, PartialEq, Debug)]
+struct AnySize {
+    formulas: Formulas,
+    /// The parameters that are no buffers.
+    scalars: Vec<(String, ParamType)>,
+    /// Its grid is that of no sizes.
+    launch: ContractLaunch,
 }
 
 /// A buffer of a [`Contract`]. One that is written overlaps no other: kernels read their inputs by `ld.global.nc` and by TMA, for which memory does not
@@ -117,11 +137,23 @@ impl Contract {
         let buffers = buffers(&params, &given, &launches)?;
         let steps = launches.steps.into_iter();
         let steps = steps.map(|step| launch(kernel, step, &given));
+        let any_size = kernel.any_size().map(|(step, formulas)| {
+            let scalars = params
+                .iter()
+                .filter(|p| scalar_of(&given, &p.name).is_some());
+            Ok::<_, RunError>(AnySize {
+                formulas,
+                scalars: scalars.map(|p| (p.name.clone(), p.ty)).collect(),
+                launch: launch(kernel, step, &[])?,
+            })
+        });
+        let any_size = any_size.transpose()?;
         let sizes: Vec<(String, u64)> = given
             .iter()
             .filter_map(|(name, s)| Some(((*name).to_owned(), s.integer()?.try_into().ok()?)))
             .collect();
-        let about = about(kernel.entry(), &given);
+        let of_sizes = if any_size.is_some() { &[] } else { &given[..] };
+        let about = about(kernel.entry(), of_sizes);
         Ok(Self {
             about,
             entry: kernel.entry().to_owned(),
@@ -130,11 +162,15 @@ impl Contract {
             workspace_bytes: launches.workspace_bytes,
             launches: steps.collect::<Result<_, _>>()?,
             assumptions: kernel.assumptions().to_vec(),
+            any_size,
         })
     }
 
     /// Source text of a host in a language. It depends on nothing: it names the kernels, their grids and the values of their parameters, checks the buffers'
     /// addresses, and leaves the launch to the program that includes it; that for cudarc launches.
+    ///
+    /// The text of a kernel of one's own takes its sizes and other numbers as arguments, and checks that it was proven for them. That of a product, of a
+    /// kernel from elsewhere, and of one with tensor maps is for the sizes of this contract.
     ///
     /// # Errors
     ///
@@ -148,9 +184,41 @@ impl Contract {
         }
     }
 
+    /// The launches that a text has.
+    fn written(&self) -> &[ContractLaunch] {
+        let any_size = self.any_size.as_ref();
+        any_size.map_or(&self.launches, |any| std::slice::from_ref(&any.launch))
+    }
+
+    /// The type of a scalar argument that a text takes.
+    fn scalar(&self, name: &str) -> Option<ParamType> {
+        let mut all = self.any_size.iter().flat_map(|any| &any.scalars);
+        all.find(|(known, _)| known == name).map(|(_, ty)| *ty)
+    }
+
+    /// Where the value of a parameter comes from.
+    fn source<'a>(&self, arg: &'a StepArg) -> Source<'a> {
+        match arg {
+            StepArg::Argument(name) => match self.scalar(name) {
+                Some(ty) => Source::Scalar(name, ty),
+                None => Source::Buffer(name, 0),
+            },
+            StepArg::Workspace(offset) => Source::Buffer(WORKSPACE, *offset),
+            StepArg::Value(scalar) => Source::Number(scalar),
+            StepArg::TensorMap(name, map) => {
+                let offset = match map.of {
+                    MapSource::Workspace(offset) => offset,
+                    _ => 0,
+                };
+                let buffer = name.as_deref().unwrap_or(WORKSPACE);
+                Source::Map(buffer, offset, map.encoding())
+            }
+        }
+    }
+
     /// Whether some kernel takes a tensor map.
     fn has_maps(&self) -> bool {
-        let mut all = self.launches.iter().flat_map(|l| &l.step.args);
+        let mut all = self.written().iter().flat_map(|l| &l.step.args);
         all.any(|arg| matches!(arg, StepArg::TensorMap(..)))
     }
 
@@ -298,30 +366,28 @@ fn number(scalar: &Scalar) -> String {
 enum Source<'a> {
     /// The address of a buffer plus a distance in bytes.
     Buffer(&'a str, u64),
+    /// A scalar argument of the text.
+    Scalar(&'a str, ParamType),
     Number(&'a Scalar),
     /// What the driver encodes, of the array in a buffer at a distance in bytes.
     Map(&'a str, u64, MapEncoding),
 }
 
-fn source(arg: &StepArg) -> Source<'_> {
-    match arg {
-        StepArg::Argument(name) => Source::Buffer(name, 0),
-        StepArg::Workspace(offset) => Source::Buffer(WORKSPACE, *offset),
-        StepArg::Value(scalar) => Source::Number(scalar),
-        StepArg::TensorMap(name, map) => {
-            let offset = match map.of {
-                MapSource::Workspace(offset) => offset,
-                _ => 0,
-            };
-            let buffer = name.as_deref().unwrap_or(WORKSPACE);
-            Source::Map(buffer, offset, map.encoding())
-        }
-    }
-}
-
 /// The values of an encoding's constants, in the function's order: type, interleaving, swizzle, promotion, fill.
 fn constants(encoding: &MapEncoding) -> [u32; 5] {
     encoding.constants().map(|(_, constant)| constant.value)
+}
+
+/// The type of a scalar argument, of a language's names for u32, i32, u64, f32 and f64.
+fn scalar_type(ty: ParamType, names: [&'static str; 5]) -> &'static str {
+    let [u32, i32, u64, f32, f64] = names;
+    match ty {
+        ParamType::I32 => i32,
+        ParamType::U64 => u64,
+        ParamType::F32 => f32,
+        ParamType::F64 => f64,
+        _ => u32,
+    }
 }
 
 fn list(values: &[impl ToString]) -> String {

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::{Contract, ContractLaunch, Language, Source, constants, list, number, source};
+use super::formula::Syntax;
+use super::{
+    AnySize, Contract, ContractLaunch, Language, Source, constants, list, number, scalar_type,
+};
 use crate::host::run::{Role, Scalar};
 
 /// What every file declares.
@@ -66,37 +69,125 @@ pub(super) fn text(contract: &Contract) -> String {
     let names: Vec<String> = contract.buffers.iter().map(|b| named(&b.name)).collect();
     let checked = contract.buffers.iter().fold(String::new(), |text, b| {
         let (name, written) = (named(&b.name), boolean(b.role != Role::Input));
-        let bytes = b.bytes.unwrap_or(0);
+        let bytes = if contract.any_size.is_some() {
+            format!("needed[{name:?}]")
+        } else {
+            b.bytes.unwrap_or(0).to_string()
+        };
         text + &format!(
             "        ({name:?}, {name}, {bytes}, {}, {written}),\n",
             b.alignment
         )
     });
     let map_type = if contract.has_maps() { TENSOR_MAP } else { "" };
-    let (comment, sizes) = super::sizes(contract);
-    // A tuple of one has a comma.
-    let end = if sizes.len() == 1 { "," } else { "" };
+    let (mut taken, mut first) = (names.join(", "), String::new());
+    let sizes = if let Some(any) = &contract.any_size {
+        let scalars: Vec<String> = any.scalars.iter().map(|(name, _)| named(name)).collect();
+        let mut given = String::new();
+        if !scalars.is_empty() {
+            let separator = if names.is_empty() { "" } else { ", " };
+            let _ = write!(taken, "{separator}*, {}", scalars.join(", "));
+            let each = scalars.iter().map(|name| format!("{name}={name}"));
+            given = each.collect::<Vec<_>>().join(", ");
+        }
+        first = format!("    blocks = grid({given})\n    needed = buffer_bytes({given})\n");
+        of_sizes(contract, any, &scalars)
+    } else {
+        let (comment, sizes) = super::sizes(contract);
+        // A tuple of one has a comma.
+        let end = if sizes.len() == 1 { "," } else { "" };
+        format!("# {comment}.\nSIZES = ({}{end})\n", list(&sizes))
+    };
     let mut out = format!(
-        "\"\"\"{}\"\"\"\n\nimport ctypes\nfrom typing import NamedTuple\n\n# {comment}.\nSIZES = ({}{end})\nWORKSPACE_BYTES = {}\n\n{map_type}{LAUNCH}{CHECK}\ndef launches({}):\n    \"\"\"The launches in order, for these device addresses.\"\"\"\n    _check([\n{checked}    ])\n    return [\n",
+        "\"\"\"{}\"\"\"\n\nimport ctypes\nfrom typing import NamedTuple\n\n{}WORKSPACE_BYTES = {}\n\n{map_type}{LAUNCH}{CHECK}{}\ndef launches({taken}):\n    \"\"\"The launches in order, for these device addresses.\"\"\"\n{first}    _check([\n{checked}    ])\n    return [\n",
         contract.head().join("\n"),
-        list(&sizes),
+        if contract.any_size.is_some() {
+            ""
+        } else {
+            &sizes
+        },
         contract.workspace_bytes,
-        names.join(", ")
+        if contract.any_size.is_some() {
+            &sizes
+        } else {
+            ""
+        },
     );
-    for launch in &contract.launches {
+    if contract.any_size.is_some() {
+        let end = out.len() - "    return [\n".len();
+        out.insert_str(end, "    if 0 in blocks:\n        return []\n");
+    }
+    for launch in contract.written() {
         one(&mut out, contract, launch);
     }
     out.push_str("    ]\n");
     out
 }
 
+/// The functions of the scalar arguments.
+fn of_sizes(contract: &Contract, any: &AnySize, scalars: &[String]) -> String {
+    let named = |name: &str| Language::Python.identifier(contract, name);
+    let syntax = Syntax {
+        size: &named,
+        quotient: "//",
+        times: None,
+        larger: "max",
+    };
+    let (formulas, mut checks) = (&any.formulas, String::new());
+    for range in &formulas.sizes {
+        let (name, most, of) = (named(&range.name), range.most, range.multiple);
+        let _ = writeln!(
+            checks,
+            "    if not 0 <= {name} <= {most}:\n        raise ValueError(f\"{name} is {{{name}}}, and the kernel was proven for 0 to {most}\")"
+        );
+        if of > 1 {
+            let _ = writeln!(
+                checks,
+                "    if {name} % {of} != 0:\n        raise ValueError(f\"{name} is {{{name}}}, and the kernel was proven for multiples of {of}\")"
+            );
+        }
+    }
+    for stated in &formulas.stated {
+        let condition = syntax.compared(&stated.a, stated.cmp, &stated.b);
+        let _ = writeln!(
+            checks,
+            "    if not {condition}:\n        raise ValueError(\"the kernel was proven for {}\")",
+            stated.condition
+        );
+    }
+    let taken = if scalars.is_empty() {
+        String::new()
+    } else {
+        format!("*, {}", scalars.join(", "))
+    };
+    let blocks = formulas.grid.each_ref().map(|f| syntax.text(f));
+    let bytes = formulas
+        .bytes
+        .iter()
+        .fold(String::new(), |text, (name, f)| {
+            text + &format!("        {:?}: {},\n", named(name), syntax.text(f))
+        });
+    format!(
+        "\ndef grid({taken}):\n    \"\"\"The blocks of the launch, none along an axis if there is nothing to do.\"\"\"\n{checks}    \
+         blocks = ({})\n    if any(n > most for n, most in zip(blocks, ({}))):\n        \
+         raise ValueError(f\"the problem takes {{blocks}} blocks, and a grid has no room for them\")\n    return blocks\n\n\
+         \ndef buffer_bytes({taken}):\n    \"\"\"The bytes that each buffer has at least.\"\"\"\n    return {{\n{bytes}    }}\n\n",
+        list(&blocks),
+        list(&formulas.most_blocks)
+    )
+}
+
 fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
     let step = &launch.step;
     let _ = writeln!(
         out,
-        "        Launch(\n            {:?},\n            ({}),\n            ({}),\n            ({}),\n            {},\n            {},\n            {},\n            [",
+        "        Launch(\n            {:?},\n            {},\n            ({}),\n            ({}),\n            {},\n            {},\n            {},\n            [",
         step.entry,
-        list(&step.grid),
+        if contract.any_size.is_some() {
+            "blocks".to_owned()
+        } else {
+            format!("({})", list(&step.grid))
+        },
         list(&step.block),
         list(&step.cluster),
         boolean(launch.cluster_declared),
@@ -104,7 +195,7 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
         step.shared_bytes
     );
     for (arg, name) in step.args.iter().zip(&launch.names) {
-        let (kind, value) = match source(arg) {
+        let (kind, value) = match contract.source(arg) {
             Source::Map(buffer, offset, encoding) => {
                 let [data_type, interleave, swizzle, l2_promotion, oob_fill] = constants(&encoding);
                 let _ = writeln!(
@@ -119,6 +210,13 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
                 continue;
             }
             Source::Buffer(buffer, offset) => ("c_void_p", at(contract, buffer, offset)),
+            Source::Scalar(name, ty) => {
+                let types = ["c_uint32", "c_int32", "c_uint64", "c_float", "c_double"];
+                (
+                    scalar_type(ty, types),
+                    Language::Python.identifier(contract, name),
+                )
+            }
             Source::Number(scalar) => literal(scalar),
         };
         let _ = writeln!(out, "                ctypes.{kind}({value}),  # {name}");

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Contract, ContractLaunch, Language, Source, constants, list, number, source};
-use crate::host::run::{Role, Scalar, StepArg};
+use super::{Contract, ContractLaunch, Language, Source, constants, list, number};
+use crate::host::run::{ParamType, Role, Scalar, StepArg};
 
 /// What every file declares, but for the buffers.
 const TYPES: &str = "
@@ -32,16 +32,16 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-/// Why the kernels do not take a buffer.
+/// Why the kernels do not take an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    pub buffer: &'static str,
+    pub name: &'static str,
     pub reason: &'static str,
 }
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, \"buffer {} {}\", self.buffer, self.reason)
+        write!(f, \"{} {}\", self.name, self.reason)
     }
 }
 
@@ -56,18 +56,18 @@ pub struct Buffers {
 const CHECK: &str = "
 impl Buffers {
     /// Checks alignments, and that a buffer that is written overlaps no other.
-    pub fn check(&self) -> Result<(), Refused> {
+    pub fn check(&selfSCALARS) -> Result<(), Refused> {
         // Name, address, bytes, alignment, written.
         let all: [(&str, u64, u64, u64, bool); COUNT] = [
 LIST        ];
-        for (i, &(buffer, address, bytes, alignment, written)) in all.iter().enumerate() {
+        for (i, &(name, address, bytes, alignment, written)) in all.iter().enumerate() {
             if address % alignment != 0 {
-                return Err(Refused { buffer, reason: \"is not aligned as the kernels need\" });
+                return Err(Refused { name, reason: \"is not aligned as the kernels need\" });
             }
             for &(_, other, other_bytes, _, other_written) in &all[..i] {
                 let apart = address.saturating_add(bytes) <= other || other.saturating_add(other_bytes) <= address;
                 if (written || other_written) && bytes > 0 && other_bytes > 0 && !apart {
-                    return Err(Refused { buffer, reason: \"overlaps another, and one of them is written\" });
+                    return Err(Refused { name, reason: \"overlaps another, and one of them is written\" });
                 }
             }
         }
@@ -102,7 +102,7 @@ pub(super) fn text(contract: &Contract) -> String {
         let _ = writeln!(out, "//! {line}");
     }
     let (mut more, mut map_type) = (String::new(), "");
-    let mut all = contract.launches.iter().flat_map(|l| &l.step.args);
+    let mut all = contract.written().iter().flat_map(|l| &l.step.args);
     if all.any(|arg| matches!(arg, StepArg::Value(Scalar::I64(_)))) {
         more.push_str("    S64(i64),\n");
     }
@@ -120,23 +120,46 @@ pub(super) fn text(contract: &Contract) -> String {
             checked,
             "            ({:?}, self.{name}, {}, {}, {}),",
             name,
-            b.bytes.unwrap_or(0),
+            if contract.any_size.is_some() {
+                format!("needed.{name}")
+            } else {
+                b.bytes.unwrap_or(0).to_string()
+            },
             b.alignment,
             b.role != Role::Input
         );
     }
     let check = CHECK.replace("COUNT", &contract.buffers.len().to_string());
     let check = check.replace("LIST", &checked);
-    let (names, sizes) = super::sizes(contract);
-    let _ = writeln!(
-        out,
-        "}}\n{check}\n/// {names}.\npub const SIZES: [u64; {}] = [{}];\n\n/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\npub fn launches(buffers: &Buffers) -> Result<[Launch; {}], Refused> {{\n    buffers.check()?;\n    Ok([",
-        sizes.len(),
-        list(&sizes),
-        contract.workspace_bytes,
-        contract.launches.len()
+    let any_size = contract.any_size.as_ref();
+    let needed =
+        ", scalars: &Scalars) -> Result<(), Refused> {\n        let needed = scalars.bytes();";
+    let check = match any_size {
+        Some(_) => check.replace("SCALARS) -> Result<(), Refused> {", needed),
+        None => check.replace("SCALARS", ""),
+    };
+    let workspace = format!(
+        "/// Bytes of the workspace.\npub const WORKSPACE_BYTES: u64 = {};\n\n/// The launches, in order.\n",
+        contract.workspace_bytes
     );
-    for launch in &contract.launches {
+    if let Some(any) = any_size {
+        let scalars = super::cudarc::scalars(contract, any, Language::Rust);
+        let _ = writeln!(
+            out,
+            "}}\n{check}\n{scalars}{workspace}pub fn launches(buffers: &Buffers, scalars: &Scalars) -> Result<Vec<Launch>, Refused> {{\n    \
+             let grid = scalars.grid()?;\n    buffers.check(scalars)?;\n    if grid.contains(&0) {{\n        return Ok(Vec::new());\n    }}\n    Ok(vec![",
+        );
+    } else {
+        let (names, sizes) = super::sizes(contract);
+        let _ = writeln!(
+            out,
+            "}}\n{check}\n/// {names}.\npub const SIZES: [u64; {}] = [{}];\n\n{workspace}pub fn launches(buffers: &Buffers) -> Result<[Launch; {}], Refused> {{\n    buffers.check()?;\n    Ok([",
+            sizes.len(),
+            list(&sizes),
+            contract.launches.len()
+        );
+    }
+    for launch in contract.written() {
         one(&mut out, contract, launch);
     }
     out.push_str("    ])\n}\n");
@@ -147,9 +170,13 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
     let step = &launch.step;
     let _ = writeln!(
         out,
-        "        Launch {{\n            kernel: {:?},\n            grid: [{}],\n            block: [{}],\n            cluster: [{}],\n            cluster_declared: {},\n            beside_previous: {},\n            shared_bytes: {},\n            args: vec![",
+        "        Launch {{\n            kernel: {:?},\n            grid{},\n            block: [{}],\n            cluster: [{}],\n            cluster_declared: {},\n            beside_previous: {},\n            shared_bytes: {},\n            args: vec![",
         step.entry,
-        list(&step.grid),
+        if contract.any_size.is_some() {
+            String::new()
+        } else {
+            format!(": [{}]", list(&step.grid))
+        },
         list(&step.block),
         list(&step.cluster),
         launch.cluster_declared,
@@ -157,8 +184,12 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
         step.shared_bytes
     );
     for (arg, name) in step.args.iter().zip(&launch.names) {
-        let (kind, value) = match source(arg) {
+        let (kind, value) = match contract.source(arg) {
             Source::Buffer(buffer, offset) => ("Ptr", at(contract, buffer, offset)),
+            Source::Scalar(name, ty) => {
+                let name = Language::Rust.identifier(contract, name);
+                (variant(ty), format!("scalars.{name}"))
+            }
             Source::Number(scalar) => literal(scalar),
             Source::Map(buffer, offset, encoding) => {
                 let [data_type, interleave, swizzle, l2_promotion, oob_fill] = constants(&encoding);
@@ -176,6 +207,11 @@ fn one(out: &mut String, contract: &Contract, launch: &ContractLaunch) {
         let _ = writeln!(out, "                Arg::{kind}({value}), // {name}");
     }
     out.push_str("            ],\n        },\n");
+}
+
+/// The variant of a scalar argument.
+fn variant(ty: ParamType) -> &'static str {
+    super::scalar_type(ty, ["U32", "S32", "U64", "F32", "F64"])
 }
 
 /// The variant of a number and its literal.

@@ -34,7 +34,8 @@ pub enum Role {
 /// ```
 /// use tilewright::host::Arg;
 ///
-/// assert!(matches!(Arg::output::<f32>(8), Arg::Buffer(_)));
+/// let Arg::Buffer(seven) = Arg::input(&[7_u8]) else { unreachable!() };
+/// assert_eq!(seven.content(), Some(&[7][..]));
 /// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Buffer<'a> {
@@ -45,6 +46,13 @@ pub struct Buffer<'a> {
     pub(crate) len: usize,
     /// What it holds at first; nothing for an output.
     pub(crate) content: Option<Cow<'a, [u8]>>,
+}
+
+impl Buffer<'_> {
+    /// The bytes that it holds at first; none for an output.
+    pub fn content(&self) -> Option<&[u8]> {
+        self.content.as_deref()
+    }
 }
 
 /// A value that is passed in the parameter itself.

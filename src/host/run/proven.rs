@@ -2,7 +2,7 @@
 
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::{AccessProof, Assumed};
-use layout_codegen::{Proven, Usage};
+use layout_codegen::{Formulas, Proven, Usage};
 
 use super::arg::Role;
 use super::error::RunError;
@@ -124,6 +124,20 @@ impl Runnable for Proven {
             stores,
             distinct,
         })
+    }
+
+    /// The grid of the step is that of no sizes.
+    fn any_size(&self) -> Option<(Step, Formulas)> {
+        let args = Proven::params(self).iter();
+        let step = Step {
+            entry: self.name().to_owned(),
+            grid: [0; 3],
+            block: self.block(),
+            cluster: self.cluster(),
+            shared_bytes: self.shared_bytes(),
+            args: args.map(|p| StepArg::Argument(p.name.clone())).collect(),
+        };
+        Some((step, self.formulas()?))
     }
 
     fn accesses(&self) -> Vec<AccessProof> {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use layout_codegen::Formulas;
 use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::{AccessProof, Assumed};
@@ -352,6 +353,11 @@ pub trait Runnable {
     /// What its author states and the proof takes as facts.
     fn assumptions(&self) -> &[Assumed] {
         &[]
+    }
+
+    /// What is launched for any sizes, if one launch is: the text of a host computes it.
+    fn any_size(&self) -> Option<(Step, Formulas)> {
+        None
     }
 
     /// The names of an entry's parameters, in order: those of the text.

@@ -27,16 +27,16 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-/// Why the kernels do not take a buffer.
+/// Why the kernels do not take an argument.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Refused {
-    pub buffer: &'static str,
+    pub name: &'static str,
     pub reason: &'static str,
 }
 
 impl std::fmt::Display for Refused {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "buffer {} {}", self.buffer, self.reason)
+        write!(f, "{} {}", self.name, self.reason)
     }
 }
 
@@ -59,14 +59,14 @@ impl Buffers {
             ("b", self.b, 98304, 16, false),
             ("c", self.c, 196608, 16, true),
         ];
-        for (i, &(buffer, address, bytes, alignment, written)) in all.iter().enumerate() {
+        for (i, &(name, address, bytes, alignment, written)) in all.iter().enumerate() {
             if address % alignment != 0 {
-                return Err(Refused { buffer, reason: "is not aligned as the kernels need" });
+                return Err(Refused { name, reason: "is not aligned as the kernels need" });
             }
             for &(_, other, other_bytes, _, other_written) in &all[..i] {
                 let apart = address.saturating_add(bytes) <= other || other.saturating_add(other_bytes) <= address;
                 if (written || other_written) && bytes > 0 && other_bytes > 0 && !apart {
-                    return Err(Refused { buffer, reason: "overlaps another, and one of them is written" });
+                    return Err(Refused { name, reason: "overlaps another, and one of them is written" });
                 }
             }
         }

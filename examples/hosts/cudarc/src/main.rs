@@ -6,7 +6,8 @@
 //! cargo run --release -p host-cudarc -- kernel.ptx transpose.ptx
 //! ```
 //!
-//! `kernel.rs` and `transpose.rs` are the contracts as `--emit-host` writes them, each for one problem; the PTX files are read when the program runs. In Rust without
+//! `kernel.rs` and `transpose.rs` are the contracts as `--emit-host` writes them: that of the product is for one problem, that of a kernel of one's own takes the
+//! sizes. The PTX files are read when the program runs. In Rust without
 //! dependencies the launches are values, and cudarc passes an argument by what it points to, so that they are pushed one by one in the order of the kernel's
 //! parameters. The text for cudarc does that itself, with buffers of the right types.
 
@@ -37,16 +38,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     second.map_or(Ok(()), |path| transposed(&context, path))
 }
 
-/// y ← xᵀ.
+/// y ← xᵀ: the text takes the sizes.
 fn transposed(context: &Arc<CudaContext>, path: String) -> Result<(), Box<dyn std::error::Error>> {
-    let [rows, cols] = transpose::SIZES.map(|size| size as usize);
+    let scalars = transpose::Scalars {
+        rows: 1000,
+        cols: 700,
+    };
+    let [rows, cols] = [scalars.rows, scalars.cols].map(|size| size as usize);
     let stream = context.default_stream();
     let module = context.load_module(Ptx::from_file(path))?;
     let numbers: Vec<f32> = (0..rows * cols).map(|i| i as f32).collect();
     let x = stream.clone_htod(&numbers)?;
     let mut y = stream.alloc_zeros::<f32>(rows * cols)?;
     let buffers = transpose::Buffers { x: &x, y: &mut y };
-    transpose::launch(&module, &stream, buffers)?;
+    transpose::launch(&module, &stream, buffers, scalars)?;
     let y = stream.clone_dtoh(&y)?;
     let right = |i: usize| y[i].to_bits() == numbers[i % rows * cols + i / rows].to_bits();
     if !(0..rows * cols).all(right) {
