@@ -335,6 +335,21 @@ fn run(
     if let Some(fault) = formulas(kernel, of, grid, &buffers) {
         return Err(fault);
     }
+    let maps = kernel.tensor_maps(of).map_err(|e| refused(&e))?;
+    if !maps.is_empty() || kernel.cluster() != [1, 1, 1] {
+        return Err("the contract has tensor maps or a cluster that nobody asked for".to_owned());
+    }
+    for b in &buffers {
+        let described = kernel
+            .buffer(&b.name)
+            .map(|(_, alignment, usage)| (alignment, usage));
+        if described != Some((b.alignment, b.usage)) {
+            return Err(format!("`{}` is described in two ways", b.name));
+        }
+    }
+    if let Some(name) = kernel.distinct().find(|name| kernel.buffer(name).is_none()) {
+        return Err(format!("`{name}` has distinct elements and is no buffer"));
+    }
     let mut memory = GlobalMemory::new();
     let mut r = Random::of(case.data, 2);
     let mut places = Vec::new();
