@@ -311,3 +311,68 @@ END:"
         );
     }
 }
+
+/// A word that many blocks have read may be overwritten by one that comes after all of them.
+#[test]
+fn what_many_blocks_have_read_is_overwritten() {
+    let options = Options {
+        global_races: true,
+        ..Options::default()
+    };
+    let kinds_of = |body: &str, blocks: u32| {
+        let (data, report) =
+            launch_with(&with_out(body), [blocks, 1, 1], [64, 1, 1], 128, &options);
+        (data, kinds(&report))
+    };
+    // Blocks take turns; the last one sets the turn back for the next launch, by a plain store.
+    let turns = |take: &str, give: &str| {
+        format!(
+            ".reg .b32 %last; mov.u32 %r1, %ctaid.x; mov.u32 %last, %nctaid.x; sub.u32 %last, %last, 1; setp.ne.u32 %p1, %tid, 0; @%p1 bra GO;
+W:  {take} setp.ne.u32 %p2, %r2, %r1; @%p2 bra W;
+GO: bar.sync 0; ld.global.u32 %r3, [%mine+16]; add.u32 %r3, %r3, 1; setp.ge.u32 %p3, %tid, 8; @!%p3 st.global.u32 [%mine+16], %r3; bar.sync 0; @%p1 bra END;
+    setp.eq.u32 %p2, %r1, %last; @%p2 bra RESET; {give} bra END;
+RESET: st.global.u32 [%out], 0;
+END:"
+        )
+    };
+    let take = "ld.acquire.gpu.global.u32 %r2, [%out];";
+    let give = "fence.acq_rel.gpu; red.relaxed.gpu.global.add.u32 [%out], 1;";
+    for blocks in [2, 3, 12] {
+        let (data, found) = kinds_of(&turns(take, give), blocks);
+        assert_eq!((&data[..1], found), (&[0][..], vec![]), "{blocks}");
+        assert_eq!(data[4..12], [blocks; 8]);
+        let without = give.replace("fence.acq_rel.gpu;", "");
+        let (_, found) = kinds_of(&turns(take, &without), blocks);
+        assert!(!found.is_empty(), "{blocks}");
+        assert!(found.iter().all(|k| *k == Kind::GlobalRace), "{found:?}");
+    }
+    // All blocks read all words, wait for each other, and each stores its word anew.
+    let rounds = |barrier: &str| {
+        format!(
+            ".reg .b32 %n, %goal, %k; mov.u32 %n, %nctaid.x; mov.u32 %goal, 0; mov.u32 %r1, %ctaid.x; mad.wide.u32 %rd1, %r1, 4, %out; mov.u32 %k, 0;
+R:  mov.u32 %r2, 0; setp.ge.u32 %p1, %tid, %n; @!%p1 ld.global.u32 %r2, [%mine+64]; redux.sync.add.u32 %r3, %r2, -1;
+    {barrier}
+    setp.eq.u32 %p2, %tid, 0; add.u32 %r3, %r3, 1; @%p2 st.global.u32 [%rd1+64], %r3;
+    {barrier}
+    add.u32 %k, %k, 1; setp.lt.u32 %p3, %k, 3; @%p3 bra R;"
+        )
+    };
+    // Labels of the two barriers differ.
+    let barrier = |fence: &str| {
+        format!(
+            "{{ bar.sync 0; add.u32 %goal, %goal, %n; setp.ne.u32 %p4, %tid, 0; @%p4 bra GO; {fence} red.relaxed.gpu.global.add.u32 [%out], 1;
+W: ld.relaxed.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p5, %r4, %goal; @%p5 bra W; {fence}\nGO: bar.sync 0; }}"
+        )
+    };
+    for blocks in [2, 5, 32] {
+        let (data, found) = kinds_of(&rounds(&barrier("fence.acq_rel.gpu;")), blocks);
+        assert_eq!(found, [], "{blocks}");
+        // x becomes the sum of all plus 1: 1, then n + 1, then n (n + 1) + 1.
+        assert_eq!(data[16], blocks * (blocks + 1) + 1);
+        for wrong in [barrier(""), "bar.sync 0;".to_owned()] {
+            let (_, found) = kinds_of(&rounds(&wrong), blocks);
+            assert!(!found.is_empty(), "{blocks} {wrong}");
+            assert!(found.iter().all(|k| *k == Kind::GlobalRace), "{found:?}");
+        }
+    }
+}

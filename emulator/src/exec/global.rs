@@ -1,6 +1,6 @@
 //! The optional check for global memory that two blocks touch, one of them with a store.
 //!
-//! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the block that loaded, or "several". An access by
+//! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the blocks that have loaded since. An access by
 //! another block is a race unless
 //!
 //! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded), or
@@ -17,7 +17,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::fences::Strong;
 use crate::memory::GlobalMemory;
 
+/// The reader of a unit that several blocks have read.
 const SEVERAL: u32 = u32::MAX;
+
+/// Sets of readers at most.
+const SETS: usize = 1 << 22;
+
+/// A set of readers that is not known: all sets are in use.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Units whose cells lie together, made when one is touched.
 const CHUNK: usize = 1 << 12;
@@ -30,6 +37,7 @@ struct Cell {
     written: u32,
     value: u32,
     reader: u32,
+    /// The reader's epoch; of [`SEVERAL`] their set in [`Readers`].
     read: u32,
     strong_write: bool,
     strong_read: bool,
@@ -75,6 +83,60 @@ impl Blocks {
     }
 }
 
+/// A reader of a unit: the block and its epoch.
+type Read = (u32, u32);
+
+/// Sets of blocks that have read the same units. Many units have the same readers, so that each set is kept once: a set is another one and one reader more.
+#[derive(Debug, Default)]
+struct Readers {
+    /// By number from 1 on; 0 is the empty set.
+    sets: Vec<(u32, Read)>,
+    numbers: HashMap<(u32, Read), u32>,
+    /// What becomes of a set when this block reads in this epoch.
+    after: HashMap<(u32, Read), u32>,
+}
+
+impl Readers {
+    fn with(&mut self, set: u32, read: Read) -> u32 {
+        if set == UNKNOWN || self.sets.len() >= SETS {
+            return UNKNOWN;
+        }
+        let (sets, next) = (&mut self.sets, self.numbers.len() as u32 + 1);
+        *self.numbers.entry((set, read)).or_insert_with(|| {
+            sets.push((set, read));
+            next
+        })
+    }
+
+    fn of(&self, set: u32) -> impl Iterator<Item = Read> {
+        let mut next = set;
+        std::iter::from_fn(move || {
+            let (rest, read) = *self.sets.get(next.wrapping_sub(1) as usize)?;
+            next = rest;
+            Some(read)
+        })
+    }
+
+    /// The set when `read` comes to `set`. Readers that are `ordered` before it are left out: what comes after it comes after them.
+    fn add(&mut self, set: u32, read: Read, ordered: impl Fn(Read) -> bool) -> u32 {
+        if let Some(after) = self.after.get(&(set, read)) {
+            return *after;
+        }
+        let others: Vec<Read> = self.of(set).collect();
+        let keeps = |r: &Read| r.0 != read.0 && !ordered(*r);
+        let after = if others.iter().all(keeps) {
+            self.with(set, read)
+        } else {
+            let kept = others.iter().rev().filter(|r| keeps(r));
+            let kept = kept.fold(0, |set, r| self.with(set, *r));
+            self.with(kept, read)
+        };
+        self.after.insert((set, read), after);
+        self.after.insert((after, read), after);
+        after
+    }
+}
+
 /// An access of one block.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
@@ -91,6 +153,7 @@ pub(crate) struct GlobalShadow {
     /// By allocation: base address and the cells of its units.
     allocations: Vec<(u64, Vec<Chunk>)>,
     order: Mutex<Blocks>,
+    readers: Mutex<Readers>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -115,6 +178,7 @@ impl GlobalShadow {
             grain,
             allocations: allocations.map(|a| (a.base, chunks(a.len))).collect(),
             order: Mutex::default(),
+            readers: Mutex::default(),
         }
     }
 
@@ -187,12 +251,23 @@ impl GlobalShadow {
                     .rev()
                     .try_fold(0u32, |v, b| Some(v << 8 | u32::from(b?)));
                 let differs = value.is_none_or(|v| v != cell.value);
-                let read = other(cell.reader, cell.strong_read)
-                    && (cell.reader == SEVERAL || !ordered(cell.reader, cell.read));
+                let reader = if !other(cell.reader, cell.strong_read) {
+                    None
+                } else if cell.reader != SEVERAL {
+                    Some(cell.reader).filter(|r| !ordered(*r, cell.read))
+                } else if cell.read == UNKNOWN {
+                    Some(SEVERAL)
+                } else {
+                    let readers = lock(&self.readers);
+                    let mut of = readers.of(cell.read);
+                    of.find(|(block, at)| *block != me && !ordered(*block, *at))
+                        .map(|(block, _)| block)
+                };
+                let read = reader.is_some();
                 let found = if wrote && differs {
                     Some(cell.writer)
                 } else {
-                    read.then_some(cell.reader)
+                    reader
                 };
                 cell.value = value.unwrap_or(0);
                 (cell.writer, cell.written, cell.strong_write) = (me, now, access.strong);
@@ -205,7 +280,17 @@ impl GlobalShadow {
                     || cell.reader == me
                     || cell.reader != SEVERAL && ordered(cell.reader, cell.read);
                 cell.strong_read = access.strong && (later || cell.strong_read);
-                (cell.reader, cell.read) = (if later { me } else { SEVERAL }, now);
+                (cell.reader, cell.read) = if later {
+                    (me, now)
+                } else {
+                    let mut readers = lock(&self.readers);
+                    let before = match cell.reader {
+                        SEVERAL => cell.read,
+                        one => readers.with(0, (one, cell.read)),
+                    };
+                    let set = readers.add(before, (me, now), |(block, at)| ordered(block, at));
+                    (SEVERAL, set)
+                };
                 wrote.then_some(cell.writer)
             };
             if let Some(other) = found {
