@@ -376,3 +376,31 @@ W: ld.relaxed.gpu.global.u32 %r4, [%out]; setp.lt.u32 %p5, %r4, %goal; @%p5 bra 
         }
     }
 }
+
+/// Memory that one block has freed and another has got is new to it.
+#[test]
+fn memory_of_malloc_comes_back() {
+    let options = Options {
+        global_races: true,
+        ..Options::default()
+    };
+    let run = |free: &str, from: &str| {
+        let body = format!(
+            ".reg .b64 %m; setp.ne.u32 %p1, %tid, 0; @%p1 bra END; mov.u32 %r1, %ctaid.x;
+{{ .param .b64 a; .param .b64 r; st.param.b64 [a], 40; call (r), malloc, (a); ld.param.b64 %m, [r]; }}
+st.u32 [%m], %r1; st.u32 [%m+36], %r1; ld.u32 %r2, [%m]; {from}
+{free}
+END:"
+        );
+        let text = with_out(&body).replace(
+            ".visible .entry",
+            ".extern .func (.param .b64 r) malloc(.param .b64 a);\n.extern .func free(.param .b64 a);\n.visible .entry",
+        );
+        kinds(&launch_with(&text, [6, 1, 1], [32, 1, 1], 64, &options).1)
+    };
+    let free = "{ .param .b64 a; st.param.b64 [a], %m; call free, (a); }";
+    assert_eq!(run(free, ""), []);
+    assert_eq!(run("", ""), []);
+    // What the blocks share still races.
+    assert_eq!(run(free, "st.global.u32 [%out], %r2;"), [Kind::GlobalRace]);
+}

@@ -216,6 +216,23 @@ impl GlobalShadow {
         }
     }
 
+    /// `malloc` returns these bytes: what others did with them came before `free`.
+    pub(crate) fn forget(&self, address: u64, bytes: u64) {
+        let i = self.allocations.partition_point(|a| a.0 <= address);
+        let Some((base, chunks)) = i.checked_sub(1).map(|i| &self.allocations[i]) else {
+            return;
+        };
+        let (first, last) = (address - base, (address - base + bytes).saturating_sub(1));
+        for u in (first >> self.grain) as usize..=(last >> self.grain) as usize {
+            let Some(chunk) = chunks.get(u / CHUNK) else {
+                return;
+            };
+            if let Some(cell) = lock(chunk).get_mut(u % CHUNK) {
+                *cell = Cell::default();
+            }
+        }
+    }
+
     /// Records an access of `bytes` at `address`, inside an allocation; returns another block that it races with.
     pub(crate) fn access(&self, address: u64, bytes: u32, access: Access<'_>) -> Option<u64> {
         let me = number(access.block);
