@@ -404,3 +404,55 @@ END:"
     // What the blocks share still races.
     assert_eq!(run(free, "st.global.u32 [%out], %r2;"), [Kind::GlobalRace]);
 }
+
+/// The last block again, with stores and loads that are strong, which are no race by themselves: without a fence the loads may find old values. Loads that wait for
+/// a value, or choose by it, are meant.
+#[test]
+fn strong_loads_behind_a_message_without_a_fence() {
+    let options = Options {
+        global_races: true,
+        ..Options::default()
+    };
+    let run = |store: &str, fence: &str, count: &str, rest: &str| {
+        let body = format!(
+            ".shared .b32 last; .reg .b64 %sum;
+mov.u32 %r1, %ctaid.x; mad.wide.u32 %sum, %r1, 4, %out; add.u32 %r2, %r1, 1;
+setp.ne.u32 %p1, %tid, 0; @%p1 bra COUNTED;
+{store} [%sum+64], %r2;
+{fence}
+{count}
+setp.eq.u32 %p2, %r3, 7; selp.u32 %r4, 1, 0, %p2; st.shared.u32 [last], %r4;
+COUNTED: bar.sync 0;
+ld.shared.u32 %r4, [last]; setp.eq.u32 %p2, %r4, 0; @%p2 bra END;
+setp.ge.u32 %p3, %tid, 8; @%p3 bra END;
+{rest}
+END:"
+        );
+        kinds(&launch_with(&with_out(&body), [8, 1, 1], [64, 1, 1], 64, &options).1)
+    };
+    let add = "ld.volatile.global.u32 %r5, [%mine+64]; redux.sync.add.u32 %r6, %r5, 255; st.global.u32 [%out+4], %r6;";
+    let add_twice = "ld.relaxed.gpu.global.u32 %r5, [%mine+64]; ld.relaxed.gpu.global.u32 %r7, [%mine+64]; add.u32 %r5, %r5, %r7; redux.sync.add.u32 %r6, %r5, 255; st.global.u32 [%out+4], %r6;";
+    let wait = "W: ld.volatile.global.u32 %r5, [%mine+64]; setp.eq.u32 %p4, %r5, 0; @%p4 bra W;";
+    let choose = "ld.volatile.global.u32 %r5, [%mine+64]; max.u32 %r6, %r5, 3; setp.eq.u32 %p4, %r6, 5; @%p4 st.global.u32 [%out+4], 5;";
+    let swap = "ld.volatile.global.u32 %r5, [%mine+64]; add.u32 %r6, %r5, 1; atom.global.cas.b32 %r7, [%mine+64], %r5, %r6;";
+    let inc = "atom.global.inc.u32 %r3, [%out], 100;";
+    let acquire = "atom.add.acq_rel.gpu.global.u32 %r3, [%out], 1;";
+    let [volatile, relaxed] = ["st.volatile.global.u32", "st.relaxed.gpu.global.u32"];
+    for (store, fence, count, rest, good) in [
+        (volatile, "membar.gl;", inc, add, true),
+        (volatile, "", inc, add, false),
+        (volatile, "membar.cta;", inc, add, false),
+        (relaxed, "", inc, add_twice, false),
+        (relaxed, "fence.acq_rel.gpu;", inc, add_twice, true),
+        (relaxed, "", acquire, add, true),
+        (volatile, "", inc, wait, true),
+        (volatile, "", inc, choose, true),
+        (volatile, "", inc, swap, true),
+        // The store comes after the message.
+        ("prefetch.global.L2 [%sum]; //", "", &format!("{inc} {volatile} [%sum+64], %r2;"), add, true),
+    ] {
+        let found = run(store, fence, count, rest);
+        let expected: &[Kind] = if good { &[] } else { &[Kind::GlobalRace] };
+        assert_eq!(found, expected, "{store} {fence} {count} {rest}");
+    }
+}

@@ -3,7 +3,8 @@
 //! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the blocks that have loaded since. An access by
 //! another block is a race unless
 //!
-//! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded), or
+//! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded) and the load is not
+//!   [late](Late), or
 //! - the blocks are ordered: a *fence* of the one block ([`GlobalShadow::fence`]) and then a strong store or an atomic operation on a word, which the other block has
 //!   read by a strong load or an atomic operation. Atomics that follow each other on a word pass on what they find, and a `.release` is a fence of its own.
 //!
@@ -15,7 +16,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fences::Strong;
+use crate::ir::{Op, Program, Reg};
 use crate::memory::GlobalMemory;
+use crate::types::File;
 
 /// The reader of a unit that several blocks have read.
 const SEVERAL: u32 = u32::MAX;
@@ -41,6 +44,9 @@ struct Cell {
     read: u32,
     strong_write: bool,
     strong_read: bool,
+    /// The thread of the block that stored, and the number of its strong access.
+    by: u32,
+    number: u32,
 }
 
 type Chunk = Mutex<Vec<Cell>>;
@@ -70,6 +76,86 @@ struct Blocks {
     blocks: HashMap<u32, Block>,
     /// By address of a word: what those knew who released it.
     words: HashMap<u64, Seen>,
+    late: Late,
+}
+
+/// Strong accesses without fences. They are no race by themselves, and mostly meant: loads that wait for a value. But a block that has read a later
+/// strong access of a thread, and then loads what this thread stored before, may find the old value, if no fence orders the thread's accesses. Where it uses the
+/// value as data ([`data_loads`]) that is wrong: `part[block] = sum; atomicInc(&count)` with a volatile `part`, and the block that counts last adds the parts.
+#[derive(Debug, Default)]
+struct Late {
+    /// Strong accesses of each block.
+    counts: HashMap<u32, u32>,
+    /// By address of a word: the threads whose strong accesses it has passed through, by block and thread, and their numbers.
+    words: HashMap<u64, Threads>,
+    /// The same of what each block has read.
+    read: HashMap<u32, Threads>,
+}
+
+type Threads = HashMap<(u32, u32), u32>;
+
+/// Threads kept of a word at most. More of them make it a counter of single threads, which is no message.
+const THREADS: usize = 512;
+
+impl Late {
+    /// Thread `by` of block `me` accesses a word.
+    fn access(&mut self, (me, by): (u32, u32), word: u64, access: Strong) {
+        let known = self.words.get(&word);
+        if let (Some(known), Strong::Load | Strong::Update) = (known, access) {
+            let read = self.read.entry(me).or_default();
+            for (thread, number) in known {
+                let to = read.entry(*thread).or_default();
+                *to = (*to).max(*number);
+            }
+        }
+        if access == Strong::Load {
+            return;
+        }
+        let count = self.counts.entry(me).or_default();
+        *count += 1;
+        let known = self.words.entry(word).or_default();
+        if access == Strong::Store {
+            known.clear();
+        }
+        if known.len() < THREADS {
+            known.insert((me, by), *count);
+        }
+    }
+}
+
+/// The strong loads whose values no predicate, function or atomic operation depends on: those that do not wait or choose.
+fn data_loads(p: &Program) -> Vec<bool> {
+    let mut out = vec![false; p.insts.len()];
+    for body in &p.bodies {
+        let range = body.start as usize..body.end as usize;
+        for pc in range.clone() {
+            let is_load = matches!(&p.insts[pc].op, Op::Ld(a) if a.strong);
+            let Some((_, loaded)) = p.uses.get(pc).filter(|_| is_load) else {
+                continue;
+            };
+            let mut depends: Vec<Reg> = loaded.clone();
+            let mut before = 0;
+            while before != depends.len() {
+                before = depends.len();
+                for (reads, writes) in &p.uses[range.clone()] {
+                    if reads.iter().any(|r| depends.contains(r)) {
+                        let new = writes.iter().filter(|w| !depends.contains(w));
+                        depends.extend(new.copied().collect::<Vec<_>>());
+                    }
+                }
+            }
+            let chooses = depends.iter().any(|r| r.file == File::Pred);
+            out[pc] = !chooses
+                && range.clone().all(|k| {
+                    let other = matches!(
+                        p.insts[k].op,
+                        Op::Call(_) | Op::Atom(_) | Op::Atoms(_) | Op::Atom128(_) | Op::Brx { .. }
+                    );
+                    !other || !p.uses[k].0.iter().any(|r| depends.contains(r))
+                });
+        }
+    }
+    out
 }
 
 impl Blocks {
@@ -141,7 +227,10 @@ impl Readers {
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) block: u64,
+    pub(crate) thread: u32,
     pub(crate) strong: bool,
+    /// A load of [`data_loads`].
+    pub(crate) data: bool,
     /// A store, with the value of each byte unless it is not known.
     pub(crate) store: Option<&'a dyn Fn(u32) -> Option<u8>>,
 }
@@ -154,6 +243,7 @@ pub(crate) struct GlobalShadow {
     allocations: Vec<(u64, Vec<Chunk>)>,
     order: Mutex<Blocks>,
     readers: Mutex<Readers>,
+    data_loads: Vec<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -165,7 +255,7 @@ fn number(block: u64) -> u32 {
 }
 
 impl GlobalShadow {
-    pub(crate) fn new(memory: &GlobalMemory, grain_bytes: u32) -> Self {
+    pub(crate) fn new(memory: &GlobalMemory, p: &Program, grain_bytes: u32) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let chunks = |len: u64| {
             let units = (len >> grain) as usize + 1;
@@ -179,7 +269,13 @@ impl GlobalShadow {
             allocations: allocations.map(|a| (a.base, chunks(a.len))).collect(),
             order: Mutex::default(),
             readers: Mutex::default(),
+            data_loads: data_loads(p),
         }
+    }
+
+    /// Whether the instruction `pc` is one of [`data_loads`].
+    pub(crate) fn is_data(&self, pc: usize) -> bool {
+        self.data_loads.get(pc).is_some_and(|is| *is)
     }
 
     /// Block `block` executes a fence for all blocks.
@@ -189,10 +285,17 @@ impl GlobalShadow {
         order.blocks.entry(number(block)).or_default().released = known;
     }
 
-    /// Block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
-    pub(crate) fn synchronise(&self, block: u64, address: u64, access: Strong, releases: bool) {
+    /// Thread `by` of block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
+    pub(crate) fn synchronise(
+        &self,
+        (block, by): (u64, u32),
+        address: u64,
+        access: Strong,
+        releases: bool,
+    ) {
         let (me, word) = (number(block), address / 4);
         let mut order = lock(&self.order);
+        order.late.access((me, by), word, access);
         let before = order.words.get(&word).cloned();
         if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
             raise(&mut order.blocks.entry(me).or_default().seen, known);
@@ -288,6 +391,11 @@ impl GlobalShadow {
                 };
                 cell.value = value.unwrap_or(0);
                 (cell.writer, cell.written, cell.strong_write) = (me, now, access.strong);
+                if access.strong {
+                    let order = lock(&self.order);
+                    cell.by = access.thread;
+                    cell.number = order.late.counts.get(&me).map_or(0, |n| *n) + 1;
+                }
                 if !read {
                     cell.reader = 0;
                 }
@@ -308,7 +416,16 @@ impl GlobalShadow {
                     let set = readers.add(before, (me, now), |(block, at)| ordered(block, at));
                     (SEVERAL, set)
                 };
-                wrote.then_some(cell.writer)
+                let late = || {
+                    let passed = cell.strong_write && access.strong && access.data;
+                    passed && cell.writer != me && cell.writer != 0 && {
+                        let order = lock(&self.order);
+                        let read = order.late.read.get(&me);
+                        read.and_then(|r| r.get(&(cell.writer, cell.by)))
+                            .is_some_and(|number| *number > cell.number)
+                    } && !ordered(cell.writer, cell.written)
+                };
+                (wrote || late()).then_some(cell.writer)
             };
             if let Some(other) = found {
                 return Some(if other == SEVERAL {
