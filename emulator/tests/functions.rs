@@ -536,12 +536,24 @@ fn lanes_of_different_calls_execute_together() {
             "setp.lt.u32 q, a, 20; vote.sync.ballot.b32 r, q, 0xffffffff;",
             "1048575",
         ),
-        ("and.b32 r, a, 7; match.any.sync.b32 r, r, -1; popc.b32 r, r;", "4"),
+        (
+            "and.b32 r, a, 7; match.any.sync.b32 r, r, -1; popc.b32 r, r;",
+            "4",
+        ),
         ("elect.sync r|q, -1;", "0"),
         // Half a warp, of which each half was called in another place.
-        ("and.b32 r, a, 1; shl.b32 m, 0x55555555, r; shfl.sync.down.b32 r, a, 2, 31, m;", "l + 2 below 32"),
-        ("shfl.sync.up.b32 r, a, 16, 0, -1; bar.warp.sync -1; shfl.sync.bfly.b32 r, r, 16, 31, -1;", "up, then across"),
-        ("movmatrix.sync.aligned.m8n8.trans.b16 r, a; movmatrix.sync.aligned.m8n8.trans.b16 r, r;", "l"),
+        (
+            "and.b32 r, a, 1; shl.b32 m, 0x55555555, r; shfl.sync.down.b32 r, a, 2, 31, m;",
+            "l + 2 below 32",
+        ),
+        (
+            "shfl.sync.up.b32 r, a, 16, 0, -1; bar.warp.sync -1; shfl.sync.bfly.b32 r, r, 16, 31, -1;",
+            "up, then across",
+        ),
+        (
+            "movmatrix.sync.aligned.m8n8.trans.b16 r, a; movmatrix.sync.aligned.m8n8.trans.b16 r, r;",
+            "l",
+        ),
         ("bar.sync 0; shfl.sync.bfly.b32 r, a, 31, 31, -1;", "31 - l"),
     ];
     let function = "{ .reg .pred q; .reg .b32 m; EXCHANGE ret; }";

@@ -449,7 +449,13 @@ END:"
         (volatile, "", inc, choose, true),
         (volatile, "", inc, swap, true),
         // The store comes after the message.
-        ("prefetch.global.L2 [%sum]; //", "", &format!("{inc} {volatile} [%sum+64], %r2;"), add, true),
+        (
+            "prefetch.global.L2 [%sum]; //",
+            "",
+            &format!("{inc} {volatile} [%sum+64], %r2;"),
+            add,
+            true,
+        ),
     ] {
         let found = run(store, fence, count, rest);
         let expected: &[Kind] = if good { &[] } else { &[Kind::GlobalRace] };

@@ -418,12 +418,16 @@ impl GlobalShadow {
                 };
                 let late = || {
                     let passed = cell.strong_write && access.strong && access.data;
-                    passed && cell.writer != me && cell.writer != 0 && {
-                        let order = lock(&self.order);
-                        let read = order.late.read.get(&me);
-                        read.and_then(|r| r.get(&(cell.writer, cell.by)))
-                            .is_some_and(|number| *number > cell.number)
-                    } && !ordered(cell.writer, cell.written)
+                    passed
+                        && cell.writer != me
+                        && cell.writer != 0
+                        && {
+                            let order = lock(&self.order);
+                            let read = order.late.read.get(&me);
+                            read.and_then(|r| r.get(&(cell.writer, cell.by)))
+                                .is_some_and(|number| *number > cell.number)
+                        }
+                        && !ordered(cell.writer, cell.written)
                 };
                 (wrote || late()).then_some(cell.writer)
             };
