@@ -584,10 +584,9 @@ A: call (%r1), g, (%lane); bra E; B: call (%r1), g, (%lane); E:",
             let data = clean(&before, &body, 64);
             let expected: Vec<u32> = (0..32)
                 .map(|l| match expected {
-                    "l" => l,
                     "31 - l" => 31 - l,
                     "l + 2 below 32" if l < 30 => l + 2,
-                    "l + 2 below 32" => l,
+                    "l" | "l + 2 below 32" => l,
                     "up, then across" if l < 16 => l,
                     "up, then across" => l - 16,
                     number => number.parse().expect("a number"),

@@ -73,7 +73,7 @@ struct Block {
 /// The order between blocks.
 #[derive(Debug, Default)]
 struct Blocks {
-    blocks: HashMap<u32, Block>,
+    each: HashMap<u32, Block>,
     /// By address of a word: what those knew who released it.
     words: HashMap<u64, Seen>,
     late: Late,
@@ -161,7 +161,7 @@ fn data_loads(p: &Program) -> Vec<bool> {
 impl Blocks {
     /// Ends the epoch of block `me`: what it knew then.
     fn release(&mut self, me: u32) -> Seen {
-        let block = self.blocks.entry(me).or_default();
+        let block = self.each.entry(me).or_default();
         let mut known = block.seen.clone();
         known.insert(me, block.epoch + 1);
         block.epoch += 1;
@@ -282,7 +282,7 @@ impl GlobalShadow {
     pub(crate) fn fence(&self, block: u64) {
         let mut order = lock(&self.order);
         let known = order.release(number(block));
-        order.blocks.entry(number(block)).or_default().released = known;
+        order.each.entry(number(block)).or_default().released = known;
     }
 
     /// Thread `by` of block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
@@ -298,7 +298,7 @@ impl GlobalShadow {
         order.late.access((me, by), word, access);
         let before = order.words.get(&word).cloned();
         if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
-            raise(&mut order.blocks.entry(me).or_default().seen, known);
+            raise(&mut order.each.entry(me).or_default().seen, known);
         }
         if access == Strong::Load {
             return;
@@ -306,7 +306,7 @@ impl GlobalShadow {
         let own = if releases {
             order.release(me)
         } else {
-            order.blocks.entry(me).or_default().released.clone()
+            order.each.entry(me).or_default().released.clone()
         };
         let mut known = before
             .filter(|_| access == Strong::Update)
@@ -354,7 +354,7 @@ impl GlobalShadow {
                 |block: u32, strong: bool| block != 0 && block != me && !(strong && access.strong);
             let ordered = |block: u32, at: u32| {
                 let order = lock(&self.order);
-                let own = order.blocks.get(&me);
+                let own = order.each.get(&me);
                 own.and_then(|b| b.seen.get(&block))
                     .is_some_and(|seen| *seen > at)
             };
@@ -362,7 +362,7 @@ impl GlobalShadow {
                 other(cell.writer, cell.strong_write) && !ordered(cell.writer, cell.written);
             let now = *epoch.get_or_insert_with(|| {
                 let order = lock(&self.order);
-                order.blocks.get(&me).map_or(0, |b| b.epoch)
+                order.each.get(&me).map_or(0, |b| b.epoch)
             });
             let found = if let Some(byte) = access.store {
                 let start = (((u as u64) << self.grain) + base).wrapping_sub(address);
