@@ -217,3 +217,51 @@ ld.shared.u32 %r2, [s]; st.global.u32 [%mine+128], %r2;"
         assert!(all.all(|f| f.kind == Kind::MissingProxyFence));
     }
 }
+
+/// `wgmma` that reads what `cp.async` has brought, without a fence between the proxies: kernels of Triton do so. What threads store themselves needs the fence.
+#[test]
+fn wgmma_behind_copies_without_a_proxy_fence_is_a_note() {
+    let copy = "cp.async.cg.shared.global [%r1], [%rd1], 16;";
+    let small = "cp.async.ca.shared.global [%r1], [%rd1], 8; add.u32 %r9, %r1, 8; add.u64 %rd4, %rd1, 8; cp.async.ca.shared.global [%r9], [%rd4], 8;";
+    let store = "ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd1]; st.shared.v4.u32 [%r1], {%r4, %r5, %r6, %r7};";
+    let some = "setp.lt.u32 %p2, %tid, 32; @%p2 st.shared.u32 [%r0], 0; bar.sync 0;";
+    let body = |fill: &str, wait: &str, more: &str, fence: &str| {
+        format!(
+            ".reg .b64 %da; .shared .align 1024 .b8 s[8192]; mov.u32 %r0, s; mad.lo.u32 %r1, %tid, 16, %r0; mad.wide.u32 %rd1, %tid, 16, %out; mov.u32 %r2, 0;
+FILL: {fill}
+    add.u32 %r1, %r1, 2048; add.u64 %rd1, %rd1, 2048; add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 4; @%p1 bra FILL;
+    {wait}
+    {more}
+    {fence} bar.sync 0;
+    cvt.u64.u32 %rd2, %r0; and.b64 %rd2, %rd2, 0x3ffff; shr.u64 %rd2, %rd2, 4; or.b64 %da, %rd2, 0x4000004000010000;
+    mov.f32 %f0, 0f00000000; mov.f32 %f1, 0f00000000; mov.f32 %f2, 0f00000000; mov.f32 %f3, 0f00000000;
+    wgmma.fence.sync.aligned;
+    wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f0, %f1, %f2, %f3}}, %da, %da, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+    mad.wide.u32 %rd0, %tid, 16, %out; st.global.v4.f32 [%rd0+8192], {{%f0, %f1, %f2, %f3}};"
+        )
+    };
+    let fence = "fence.proxy.async.shared::cta;";
+    let wait = "cp.async.wait_all; bar.sync 0;";
+    for (fill, wait, more, fence, findings, notes) in [
+        (copy, wait, "", fence, vec![], 0),
+        (copy, wait, "", "", vec![], 1),
+        (small, wait, "", "", vec![], 1),
+        (store, "", "", fence, vec![], 0),
+        (store, "", "", "", vec![Kind::MissingProxyFence], 0),
+        // A word is stored besides what is copied, or not waited for.
+        (copy, wait, some, "", vec![Kind::MissingProxyFence], 0),
+        (copy, wait, some, fence, vec![], 0),
+        (copy, "bar.sync 0;", "", "", vec![Kind::ReadBeforeWait], 0),
+        (copy, "cp.async.wait_all;", "", "", vec![], 1),
+    ] {
+        let text = with_out(&body(fill, wait, more, fence)).replace("sm_90\n", "sm_90a\n");
+        let (_, report) = launch_with(&text, [1; 3], [128, 1, 1], 4096, &Options::default());
+        assert_eq!(
+            (kinds(&report), report.notes.len()),
+            (findings, notes),
+            "{fill} {wait} {more} {fence}: {report:#?}"
+        );
+    }
+}

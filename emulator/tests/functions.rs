@@ -524,3 +524,144 @@ E:  st.global.u32 [%mine], 1;";
         assert!(report.is_clean(), "{:#?}", report.findings);
     }
 }
+
+/// Instructions that lanes execute together, in a function that different lanes call in different places: as on a GPU, those with one mask meet at one instruction.
+#[test]
+fn lanes_of_different_calls_execute_together() {
+    let exchanges = [
+        ("shfl.sync.bfly.b32 r, a, 31, 31, -1;", "31 - l"),
+        ("shfl.sync.idx.b32 a, a, 20, 31, -1; mov.u32 r, a;", "20"),
+        ("redux.sync.add.u32 r, a, -1;", "496"),
+        (
+            "setp.lt.u32 q, a, 20; vote.sync.ballot.b32 r, q, 0xffffffff;",
+            "1048575",
+        ),
+        (
+            "and.b32 r, a, 7; match.any.sync.b32 r, r, -1; popc.b32 r, r;",
+            "4",
+        ),
+        ("elect.sync r|q, -1;", "0"),
+        // Half a warp, of which each half was called in another place.
+        (
+            "and.b32 r, a, 1; shl.b32 m, 0x55555555, r; shfl.sync.down.b32 r, a, 2, 31, m;",
+            "l + 2 below 32",
+        ),
+        (
+            "shfl.sync.up.b32 r, a, 16, 0, -1; bar.warp.sync -1; shfl.sync.bfly.b32 r, r, 16, 31, -1;",
+            "up, then across",
+        ),
+        (
+            "movmatrix.sync.aligned.m8n8.trans.b16 r, a; movmatrix.sync.aligned.m8n8.trans.b16 r, r;",
+            "l",
+        ),
+        ("bar.sync 0; shfl.sync.bfly.b32 r, a, 31, 31, -1;", "31 - l"),
+    ];
+    let function = "{ .reg .pred q; .reg .b32 m; EXCHANGE ret; }";
+    // How lanes come to the function: %p1 in lanes below 16.
+    let calls = [
+        "@%p1 bra A; call (%r1), f, (%lane); bra E; A: call (%r1), f, (%lane); E:",
+        "@!%p1 bra A; call (%r1), f, (%lane); bra E; A: call (%r1), f, (%lane); E:",
+        // Through another function on one side, and through a pointer.
+        "@%p1 bra A; call (%r1), g, (%lane); bra E; A: call (%r1), f, (%lane); E:",
+        "@%p1 bra A; mov.u64 %rd1, f; call (%r1), %rd1, (%lane), proto; bra E; A: call (%r1), f, (%lane); E:",
+        // One by one, as behind a lock.
+        "mov.u32 %r2, 0; L: setp.eq.u32 %p2, %r2, %lane; @%p2 bra A; add.u32 %r2, %r2, 1; bra L; A: call (%r1), f, (%lane);",
+        "rem.u32 %r2, %lane, 3; setp.eq.u32 %p2, %r2, 0; setp.eq.u32 %p3, %r2, 1; @%p2 bra A; @%p3 bra B; call (%r1), f, (%lane); bra E;
+A: call (%r1), g, (%lane); bra E; B: call (%r1), g, (%lane); E:",
+    ];
+    for (exchange, expected) in exchanges {
+        let f = function.replace("EXCHANGE", exchange);
+        let before = format!(
+            ".func (.reg .b32 r) f(.reg .b32 a) {f}\n.func (.reg .b32 r) g(.reg .b32 a) {{ .reg .b32 s; call (s), f, (a); mov.u32 r, s; ret; }}"
+        );
+        for call in calls {
+            let proto = "proto: .callprototype (.reg .b32 _) _ (.reg .b32 _);";
+            let body = format!(
+                "{} setp.lt.u32 %p1, %lane, 16; {call} st.global.u32 [%mine], %r1;",
+                if call.contains("proto") { proto } else { "" }
+            );
+            // A second warp comes too, so that barriers have something to wait for.
+            let data = clean(&before, &body, 64);
+            let expected: Vec<u32> = (0..32)
+                .map(|l| match expected {
+                    "31 - l" => 31 - l,
+                    "l + 2 below 32" if l < 30 => l + 2,
+                    "l" | "l + 2 below 32" => l,
+                    "up, then across" if l < 16 => l,
+                    "up, then across" => l - 16,
+                    number => number.parse().expect("a number"),
+                })
+                .collect();
+            assert_eq!(data[..32], expected, "{exchange}\n{call}");
+            assert_eq!(data[32..], expected, "{exchange}\n{call}");
+        }
+    }
+}
+
+/// The same with other depths of a recursion: the lanes' registers are those of their own calls.
+#[test]
+fn lanes_of_different_depths_execute_together() {
+    // Lane l calls itself l mod 4 times, exchanges values, and returns.
+    let before = ".func (.reg .b32 r) f(.reg .b32 a, .reg .b32 left) { .reg .pred q; .reg .b32 s, keep;
+    add.u32 keep, a, left; setp.eq.u32 q, left, 0; @q bra D; sub.u32 s, left, 1; call (s), f, (a, s); add.u32 r, s, keep; ret;
+D:  shfl.sync.bfly.b32 r, a, 1, 31, -1; ret; }";
+    let other_way = before
+        .replace("@q bra D;", "@!q bra C; bra D; C:")
+        .replace("ret;\nD:", "bra.uni X;\nD:")
+        .replace("-1; ret;", "-1; X: ret;");
+    let body = "and.b32 %r2, %lane, 3; call (%r1), f, (%lane, %r2); st.global.u32 [%mine], %r1;";
+    let expected: Vec<u32> = (0..32u32)
+        .map(|l| (l ^ 1) + (1..=l % 4).map(|left| l + left).sum::<u32>())
+        .collect();
+    for before in [before, &other_way] {
+        assert_eq!(clean(before, body, 32), expected);
+    }
+}
+
+/// Lanes that do not meet are found as before: other instructions, other functions, a lane that does not come.
+#[test]
+fn lanes_of_different_calls_that_do_not_meet() {
+    let before = ".func (.reg .b32 r) f(.reg .b32 a) { shfl.sync.bfly.b32 r, a, 31, 31, -1; ret; }
+.func (.reg .b32 r) g(.reg .b32 a) { shfl.sync.bfly.b32 r, a, 31, 31, -1; ret; }
+.func (.reg .b32 r) h(.reg .b32 a) { .reg .pred q; setp.eq.u32 q, a, 3; mov.u32 r, 0; @q ret; shfl.sync.bfly.b32 r, a, 31, 31, -1; ret; }
+.func (.reg .b32 r) m(.reg .b32 a) { .reg .b32 s; .reg .pred q; setp.lt.u32 q, a, 16; selp.b32 s, -1, 0xffff0000, q; shfl.sync.bfly.b32 r, a, 1, 31, s; ret; }";
+    for (one, other) in [("f", "g"), ("h", "h"), ("m", "m"), ("f", "h")] {
+        let body = format!(
+            "setp.lt.u32 %p1, %lane, 16; @%p1 bra A; call (%r1), {one}, (%lane); bra E; A: call (%r1), {other}, (%lane); E: bar.sync 0;"
+        );
+        let (_, report) = behind(before, &body, 32, 32);
+        let found = kinds(&report);
+        assert!(
+            !found.is_empty() && found.iter().all(|k| *k == Kind::MemberMask),
+            "{one} {other}: {:#?}",
+            report.findings
+        );
+    }
+}
+
+/// What lanes get from others is defined although they come first, while undefined bits are followed.
+#[test]
+fn what_others_bring_later_is_defined() {
+    for exchange in [
+        "shfl.sync.bfly.b32 a, a, 31, 31, -1;",
+        "shfl.sync.idx.b32 a, a, 31, 31, -1;",
+        "redux.sync.add.u32 a, a, -1;",
+        "match.any.sync.b32 a, a, -1;",
+        "movmatrix.sync.aligned.m8n8.trans.b16 a, a;",
+    ] {
+        let before =
+            format!(".func (.reg .b32 r) f(.reg .b32 a) {{ {exchange} mov.u32 r, a; ret; }}");
+        for branch in ["@%p1 bra A;", "@!%p1 bra A;"] {
+            // %r9 is undefined, and only moved: what is left of it in the function's registers is of another call.
+            let body = format!(
+                "call (%r8), f, (%r9); setp.lt.u32 %p1, %lane, 16; {branch} call (%r1), f, (%lane); bra E;
+A:  call (%r1), f, (%lane); E: st.global.u32 [%mine], %r1;"
+            );
+            clean(&before, &body, 32);
+        }
+    }
+    let before = ".func (.reg .b32 r) f(.reg .b32 a) { shfl.sync.bfly.b32 a, a, 31, 31, -1; mov.u32 r, a; ret; }";
+    let body = "setp.lt.u32 %p1, %lane, 16; @%p1 bra A; call (%r1), f, (%lane); bra E; A: call (%r1), f, (%r9); E: st.global.u32 [%mine], %r1;";
+    let (_, report) = behind(before, body, 32, 32);
+    assert_eq!(kinds(&report), [Kind::UndefinedRegister]);
+}

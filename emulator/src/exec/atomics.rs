@@ -117,7 +117,8 @@ fn global(
         env.looks += u64::from(changed == 0);
         done |= same;
         if let Some(shadow) = &cx.global_shadow {
-            shadow.synchronise(env.block, at[l], Strong::Update, a.order.releases);
+            let by = (env.block, w.index * 32 + l as u32);
+            shadow.synchronise(by, at[l], Strong::Update, a.order.releases);
         }
         let site = Site {
             pc,

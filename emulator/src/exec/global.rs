@@ -1,9 +1,10 @@
 //! The optional check for global memory that two blocks touch, one of them with a store.
 //!
-//! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the block that loaded, or "several". An access by
+//! For each unit (the smallest global access of the kernel): the last block that stored, with the value, and the blocks that have loaded since. An access by
 //! another block is a race unless
 //!
-//! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded), or
+//! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded) and the load is not
+//!   [late](Late), or
 //! - the blocks are ordered: a *fence* of the one block ([`GlobalShadow::fence`]) and then a strong store or an atomic operation on a word, which the other block has
 //!   read by a strong load or an atomic operation. Atomics that follow each other on a word pass on what they find, and a `.release` is a fence of its own.
 //!
@@ -15,9 +16,18 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fences::Strong;
+use crate::ir::{Op, Program, Reg};
 use crate::memory::GlobalMemory;
+use crate::types::File;
 
+/// The reader of a unit that several blocks have read.
 const SEVERAL: u32 = u32::MAX;
+
+/// Sets of readers at most.
+const SETS: usize = 1 << 22;
+
+/// A set of readers that is not known: all sets are in use.
+const UNKNOWN: u32 = u32::MAX;
 
 /// Units whose cells lie together, made when one is touched.
 const CHUNK: usize = 1 << 12;
@@ -30,9 +40,13 @@ struct Cell {
     written: u32,
     value: u32,
     reader: u32,
+    /// The reader's epoch; of [`SEVERAL`] their set in [`Readers`].
     read: u32,
     strong_write: bool,
     strong_read: bool,
+    /// The thread of the block that stored, and the number of its strong access.
+    by: u32,
+    number: u32,
 }
 
 type Chunk = Mutex<Vec<Cell>>;
@@ -59,15 +73,95 @@ struct Block {
 /// The order between blocks.
 #[derive(Debug, Default)]
 struct Blocks {
-    blocks: HashMap<u32, Block>,
+    each: HashMap<u32, Block>,
     /// By address of a word: what those knew who released it.
     words: HashMap<u64, Seen>,
+    late: Late,
+}
+
+/// Strong accesses without fences. They are no race by themselves, and mostly meant: loads that wait for a value. But a block that has read a later
+/// strong access of a thread, and then loads what this thread stored before, may find the old value, if no fence orders the thread's accesses. Where it uses the
+/// value as data ([`data_loads`]) that is wrong: `part[block] = sum; atomicInc(&count)` with a volatile `part`, and the block that counts last adds the parts.
+#[derive(Debug, Default)]
+struct Late {
+    /// Strong accesses of each block.
+    counts: HashMap<u32, u32>,
+    /// By address of a word: the threads whose strong accesses it has passed through, by block and thread, and their numbers.
+    words: HashMap<u64, Threads>,
+    /// The same of what each block has read.
+    read: HashMap<u32, Threads>,
+}
+
+type Threads = HashMap<(u32, u32), u32>;
+
+/// Threads kept of a word at most. More of them make it a counter of single threads, which is no message.
+const THREADS: usize = 512;
+
+impl Late {
+    /// Thread `by` of block `me` accesses a word.
+    fn access(&mut self, (me, by): (u32, u32), word: u64, access: Strong) {
+        let known = self.words.get(&word);
+        if let (Some(known), Strong::Load | Strong::Update) = (known, access) {
+            let read = self.read.entry(me).or_default();
+            for (thread, number) in known {
+                let to = read.entry(*thread).or_default();
+                *to = (*to).max(*number);
+            }
+        }
+        if access == Strong::Load {
+            return;
+        }
+        let count = self.counts.entry(me).or_default();
+        *count += 1;
+        let known = self.words.entry(word).or_default();
+        if access == Strong::Store {
+            known.clear();
+        }
+        if known.len() < THREADS {
+            known.insert((me, by), *count);
+        }
+    }
+}
+
+/// The strong loads whose values no predicate, function or atomic operation depends on: those that do not wait or choose.
+fn data_loads(p: &Program) -> Vec<bool> {
+    let mut out = vec![false; p.insts.len()];
+    for body in &p.bodies {
+        let range = body.start as usize..body.end as usize;
+        for pc in range.clone() {
+            let is_load = matches!(&p.insts[pc].op, Op::Ld(a) if a.strong);
+            let Some((_, loaded)) = p.uses.get(pc).filter(|_| is_load) else {
+                continue;
+            };
+            let mut depends: Vec<Reg> = loaded.clone();
+            let mut before = 0;
+            while before != depends.len() {
+                before = depends.len();
+                for (reads, writes) in &p.uses[range.clone()] {
+                    if reads.iter().any(|r| depends.contains(r)) {
+                        let new = writes.iter().filter(|w| !depends.contains(w));
+                        depends.extend(new.copied().collect::<Vec<_>>());
+                    }
+                }
+            }
+            let chooses = depends.iter().any(|r| r.file == File::Pred);
+            out[pc] = !chooses
+                && range.clone().all(|k| {
+                    let other = matches!(
+                        p.insts[k].op,
+                        Op::Call(_) | Op::Atom(_) | Op::Atoms(_) | Op::Atom128(_) | Op::Brx { .. }
+                    );
+                    !other || !p.uses[k].0.iter().any(|r| depends.contains(r))
+                });
+        }
+    }
+    out
 }
 
 impl Blocks {
     /// Ends the epoch of block `me`: what it knew then.
     fn release(&mut self, me: u32) -> Seen {
-        let block = self.blocks.entry(me).or_default();
+        let block = self.each.entry(me).or_default();
         let mut known = block.seen.clone();
         known.insert(me, block.epoch + 1);
         block.epoch += 1;
@@ -75,11 +169,68 @@ impl Blocks {
     }
 }
 
+/// A reader of a unit: the block and its epoch.
+type Read = (u32, u32);
+
+/// Sets of blocks that have read the same units. Many units have the same readers, so that each set is kept once: a set is another one and one reader more.
+#[derive(Debug, Default)]
+struct Readers {
+    /// By number from 1 on; 0 is the empty set.
+    sets: Vec<(u32, Read)>,
+    numbers: HashMap<(u32, Read), u32>,
+    /// What becomes of a set when this block reads in this epoch.
+    after: HashMap<(u32, Read), u32>,
+}
+
+impl Readers {
+    fn with(&mut self, set: u32, read: Read) -> u32 {
+        if set == UNKNOWN || self.sets.len() >= SETS {
+            return UNKNOWN;
+        }
+        let (sets, next) = (&mut self.sets, self.numbers.len() as u32 + 1);
+        *self.numbers.entry((set, read)).or_insert_with(|| {
+            sets.push((set, read));
+            next
+        })
+    }
+
+    fn of(&self, set: u32) -> impl Iterator<Item = Read> {
+        let mut next = set;
+        std::iter::from_fn(move || {
+            let (rest, read) = *self.sets.get(next.wrapping_sub(1) as usize)?;
+            next = rest;
+            Some(read)
+        })
+    }
+
+    /// The set when `read` comes to `set`. Readers that are `ordered` before it are left out: what comes after it comes after them.
+    fn add(&mut self, set: u32, read: Read, ordered: impl Fn(Read) -> bool) -> u32 {
+        if let Some(after) = self.after.get(&(set, read)) {
+            return *after;
+        }
+        let others: Vec<Read> = self.of(set).collect();
+        let keeps = |r: &Read| r.0 != read.0 && !ordered(*r);
+        let after = if others.iter().all(keeps) {
+            self.with(set, read)
+        } else {
+            let kept = others.iter().rev().filter(|r| keeps(r));
+            let kept = kept.fold(0, |set, r| self.with(set, *r));
+            self.with(kept, read)
+        };
+        self.after.insert((set, read), after);
+        self.after.insert((after, read), after);
+        after
+    }
+}
+
 /// An access of one block.
 #[derive(Clone, Copy)]
 pub(crate) struct Access<'a> {
     pub(crate) block: u64,
+    pub(crate) thread: u32,
     pub(crate) strong: bool,
+    /// A load of [`data_loads`].
+    pub(crate) data: bool,
     /// A store, with the value of each byte unless it is not known.
     pub(crate) store: Option<&'a dyn Fn(u32) -> Option<u8>>,
 }
@@ -91,6 +242,8 @@ pub(crate) struct GlobalShadow {
     /// By allocation: base address and the cells of its units.
     allocations: Vec<(u64, Vec<Chunk>)>,
     order: Mutex<Blocks>,
+    readers: Mutex<Readers>,
+    data_loads: Vec<bool>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -102,7 +255,7 @@ fn number(block: u64) -> u32 {
 }
 
 impl GlobalShadow {
-    pub(crate) fn new(memory: &GlobalMemory, grain_bytes: u32) -> Self {
+    pub(crate) fn new(memory: &GlobalMemory, p: &Program, grain_bytes: u32) -> Self {
         let grain = grain_bytes.clamp(1, 4).trailing_zeros();
         let chunks = |len: u64| {
             let units = (len >> grain) as usize + 1;
@@ -115,23 +268,37 @@ impl GlobalShadow {
             grain,
             allocations: allocations.map(|a| (a.base, chunks(a.len))).collect(),
             order: Mutex::default(),
+            readers: Mutex::default(),
+            data_loads: data_loads(p),
         }
+    }
+
+    /// Whether the instruction `pc` is one of [`data_loads`].
+    pub(crate) fn is_data(&self, pc: usize) -> bool {
+        self.data_loads.get(pc).is_some_and(|is| *is)
     }
 
     /// Block `block` executes a fence for all blocks.
     pub(crate) fn fence(&self, block: u64) {
         let mut order = lock(&self.order);
         let known = order.release(number(block));
-        order.blocks.entry(number(block)).or_default().released = known;
+        order.each.entry(number(block)).or_default().released = known;
     }
 
-    /// Block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
-    pub(crate) fn synchronise(&self, block: u64, address: u64, access: Strong, releases: bool) {
+    /// Thread `by` of block `block` accesses the word at `address` by a strong access or an atomic operation, which releases by itself if it `releases`.
+    pub(crate) fn synchronise(
+        &self,
+        (block, by): (u64, u32),
+        address: u64,
+        access: Strong,
+        releases: bool,
+    ) {
         let (me, word) = (number(block), address / 4);
         let mut order = lock(&self.order);
+        order.late.access((me, by), word, access);
         let before = order.words.get(&word).cloned();
         if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
-            raise(&mut order.blocks.entry(me).or_default().seen, known);
+            raise(&mut order.each.entry(me).or_default().seen, known);
         }
         if access == Strong::Load {
             return;
@@ -139,7 +306,7 @@ impl GlobalShadow {
         let own = if releases {
             order.release(me)
         } else {
-            order.blocks.entry(me).or_default().released.clone()
+            order.each.entry(me).or_default().released.clone()
         };
         let mut known = before
             .filter(|_| access == Strong::Update)
@@ -149,6 +316,23 @@ impl GlobalShadow {
             order.words.remove(&word);
         } else {
             order.words.insert(word, known);
+        }
+    }
+
+    /// `malloc` returns these bytes: what others did with them came before `free`.
+    pub(crate) fn forget(&self, address: u64, bytes: u64) {
+        let i = self.allocations.partition_point(|a| a.0 <= address);
+        let Some((base, chunks)) = i.checked_sub(1).map(|i| &self.allocations[i]) else {
+            return;
+        };
+        let (first, last) = (address - base, (address - base + bytes).saturating_sub(1));
+        for u in (first >> self.grain) as usize..=(last >> self.grain) as usize {
+            let Some(chunk) = chunks.get(u / CHUNK) else {
+                return;
+            };
+            if let Some(cell) = lock(chunk).get_mut(u % CHUNK) {
+                *cell = Cell::default();
+            }
         }
     }
 
@@ -170,7 +354,7 @@ impl GlobalShadow {
                 |block: u32, strong: bool| block != 0 && block != me && !(strong && access.strong);
             let ordered = |block: u32, at: u32| {
                 let order = lock(&self.order);
-                let own = order.blocks.get(&me);
+                let own = order.each.get(&me);
                 own.and_then(|b| b.seen.get(&block))
                     .is_some_and(|seen| *seen > at)
             };
@@ -178,7 +362,7 @@ impl GlobalShadow {
                 other(cell.writer, cell.strong_write) && !ordered(cell.writer, cell.written);
             let now = *epoch.get_or_insert_with(|| {
                 let order = lock(&self.order);
-                order.blocks.get(&me).map_or(0, |b| b.epoch)
+                order.each.get(&me).map_or(0, |b| b.epoch)
             });
             let found = if let Some(byte) = access.store {
                 let start = (((u as u64) << self.grain) + base).wrapping_sub(address);
@@ -187,15 +371,31 @@ impl GlobalShadow {
                     .rev()
                     .try_fold(0u32, |v, b| Some(v << 8 | u32::from(b?)));
                 let differs = value.is_none_or(|v| v != cell.value);
-                let read = other(cell.reader, cell.strong_read)
-                    && (cell.reader == SEVERAL || !ordered(cell.reader, cell.read));
+                let reader = if !other(cell.reader, cell.strong_read) {
+                    None
+                } else if cell.reader != SEVERAL {
+                    Some(cell.reader).filter(|r| !ordered(*r, cell.read))
+                } else if cell.read == UNKNOWN {
+                    Some(SEVERAL)
+                } else {
+                    let readers = lock(&self.readers);
+                    let mut of = readers.of(cell.read);
+                    of.find(|(block, at)| *block != me && !ordered(*block, *at))
+                        .map(|(block, _)| block)
+                };
+                let read = reader.is_some();
                 let found = if wrote && differs {
                     Some(cell.writer)
                 } else {
-                    read.then_some(cell.reader)
+                    reader
                 };
                 cell.value = value.unwrap_or(0);
                 (cell.writer, cell.written, cell.strong_write) = (me, now, access.strong);
+                if access.strong {
+                    let order = lock(&self.order);
+                    cell.by = access.thread;
+                    cell.number = order.late.counts.get(&me).map_or(0, |n| *n) + 1;
+                }
                 if !read {
                     cell.reader = 0;
                 }
@@ -205,8 +405,31 @@ impl GlobalShadow {
                     || cell.reader == me
                     || cell.reader != SEVERAL && ordered(cell.reader, cell.read);
                 cell.strong_read = access.strong && (later || cell.strong_read);
-                (cell.reader, cell.read) = (if later { me } else { SEVERAL }, now);
-                wrote.then_some(cell.writer)
+                (cell.reader, cell.read) = if later {
+                    (me, now)
+                } else {
+                    let mut readers = lock(&self.readers);
+                    let before = match cell.reader {
+                        SEVERAL => cell.read,
+                        one => readers.with(0, (one, cell.read)),
+                    };
+                    let set = readers.add(before, (me, now), |(block, at)| ordered(block, at));
+                    (SEVERAL, set)
+                };
+                let late = || {
+                    let passed = cell.strong_write && access.strong && access.data;
+                    passed
+                        && cell.writer != me
+                        && cell.writer != 0
+                        && {
+                            let order = lock(&self.order);
+                            let read = order.late.read.get(&me);
+                            read.and_then(|r| r.get(&(cell.writer, cell.by)))
+                                .is_some_and(|number| *number > cell.number)
+                        }
+                        && !ordered(cell.writer, cell.written)
+                };
+                (wrote || late()).then_some(cell.writer)
             };
             if let Some(other) = found {
                 return Some(if other == SEVERAL {

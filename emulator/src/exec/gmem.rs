@@ -497,13 +497,16 @@ pub(crate) fn observe_global(
             let byte = |k: u32| stored_byte(w, a?, l, k);
             let access = global::Access {
                 block,
+                thread: w.index * 32 + l as u32,
                 strong: a.is_some_and(|a| a.strong),
+                data: s.is_data(pc),
                 store: store.then_some(&byte),
             };
             let racing = s.access(at[l], total, access);
             if let Some(a) = a.filter(|a| a.strong) {
                 let kind = if store { Strong::Store } else { Strong::Load };
-                s.synchronise(block, at[l], kind, a.order.releases);
+                let by = (block, access.thread);
+                s.synchronise(by, at[l], kind, a.order.releases);
             }
             racing
         });

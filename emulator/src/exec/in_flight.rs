@@ -5,7 +5,7 @@
 
 use super::bulk::Landing;
 use super::cluster::units;
-use super::smem::report_conflict;
+use super::smem::{is_allowed, report_conflict};
 use super::warp::Warp;
 use super::{Context, Env};
 use crate::lane_order::covers;
@@ -151,7 +151,7 @@ pub(crate) fn begin_reading(
     let seen = shadow.seen[warp];
     let fenced = shadow.clocks.fenced(warp, env.rank);
     let me = Who::new(pc, reader, w.index);
-    let mut found = None;
+    let (mut found, mut allowed) = (None, None);
     // Most units were written together: what holds of one holds of the next.
     let mut same = None;
     for (offset, bytes) in from {
@@ -184,8 +184,13 @@ pub(crate) fn begin_reading(
                 }
                 _ => shadow.holds_undefined(u),
             };
-            if conflict.is_some() {
-                found = found.or(conflict.map(|c| ((u as u32) << shadow.grain, c)));
+            if let Some(c) = conflict {
+                let first = if is_allowed(cx, pc, c) {
+                    &mut allowed
+                } else {
+                    &mut found
+                };
+                *first = first.or(Some(((u as u32) << shadow.grain, c)));
             }
             // What another block wrote is known by other means: too great for any clock here.
             writes.0[actor] = writes.0[actor].max(cell.clock);
@@ -194,7 +199,7 @@ pub(crate) fn begin_reading(
         fill(&mut shadow.last_reader[range.clone()], me);
         shadow.mark_all_read(range, reader as usize, IN_FLIGHT);
     }
-    if let Some((offset, c)) = found {
+    if let Some((offset, c)) = found.or(allowed) {
         let who = Who::new(pc, w.index, 0);
         report_conflict(cx, env, who, (env.rank, offset), c, false);
         return None;

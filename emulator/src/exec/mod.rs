@@ -174,7 +174,7 @@ impl<'a> Context<'a> {
         (residents, workspace): (u64, u64),
     ) -> Self {
         let program = &kernel.program;
-        let shadow = || GlobalShadow::new(memory, program.global_grain);
+        let shadow = || GlobalShadow::new(memory, program, program.global_grain);
         Self {
             program,
             params,

@@ -1,6 +1,6 @@
 //! Everything that does not need to be in the hot loop: one operation a case.
 
-use super::alu::{bfi, count64, int16, lop3, put};
+use super::alu::{Row32, bfi, count64, int16, lop3, put};
 use super::step::{Next, combined, comparison, divergent_uni, mark_defined, set_pred};
 use super::warp::{State, Warp};
 use super::wide::{set_wide, wide};
@@ -581,19 +581,10 @@ pub(super) fn waits(
     mask: u32,
     active: u32,
 ) -> bool {
-    let Some(row) = members(&inst.op) else {
+    let Some((named, barrier)) = awaited(w, inst) else {
         return false;
     };
-    let named = match row {
-        NONE => [u32::MAX; 32],
-        row => w.r32[row as usize],
-    };
-    // Barriers wait for all the same: another one may be next.
-    let skipping = match &inst.op {
-        Op::Bar(_) | Op::ClusterArrive { .. } | Op::ClusterWait { .. } => 0,
-        _ => mask & !active,
-    };
-    if !w.wait_for_others(active, &named, skipping) {
+    if !w.wait_for_others(active, &named, skipping(barrier, mask, active)) {
         return false;
     }
     // It counts when they execute it.
@@ -601,8 +592,34 @@ pub(super) fn waits(
     count.warps -= 1;
     count.lanes -= u64::from(active.count_ones());
     part(cx, w, pc, mask, active);
-    w.stand(pc as u32);
+    w.stand(pc as u32, barrier);
     true
+}
+
+/// What [`waits`] is about to say.
+pub(super) fn will_wait(w: &mut Warp, inst: &Inst, mask: u32, active: u32) -> bool {
+    active != w.live
+        && awaited(w, inst).is_some_and(|(named, barrier)| {
+            w.must_wait(active, &named, skipping(barrier, mask, active))
+        })
+}
+
+/// With whom each lane is to execute an instruction, and whether that is a barrier; nothing if lanes need no others.
+fn awaited(w: &Warp, inst: &Inst) -> Option<(Row32, bool)> {
+    let named = match members(&inst.op)? {
+        NONE => [u32::MAX; 32],
+        row => w.r32[row as usize],
+    };
+    let barrier = matches!(
+        inst.op,
+        Op::Bar(_) | Op::ClusterArrive { .. } | Op::ClusterWait { .. }
+    );
+    Some((named, barrier))
+}
+
+/// Those of lanes `mask` that are not waited for: the guard keeps them from the instruction. Barriers wait for all the same: another one may be next.
+fn skipping(barrier: bool, mask: u32, active: u32) -> u32 {
+    if barrier { 0 } else { mask & !active }
 }
 
 /// Of lanes `mask` at `pc`, all but the lanes `active` go on; these are the current split.

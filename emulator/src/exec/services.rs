@@ -35,6 +35,9 @@ pub(super) fn serve(
             Service::Malloc => {
                 let bytes = arg(w, 0);
                 let address = cx.memory.heap().map_or(0, |h| h.malloc(bytes));
+                if let (Some(shadow), true) = (&cx.global_shadow, address != 0) {
+                    shadow.forget(address, bytes);
+                }
                 result(w, call, l, address);
             }
             Service::Free => {

@@ -10,7 +10,7 @@ use super::warp::Warp;
 use super::{Context, Env, Site};
 use crate::ast::Space;
 use crate::banks::SharedAccess;
-use crate::ir::{Address, Reg};
+use crate::ir::{Address, Op, Reg};
 use crate::proxies::WARPGROUPS;
 use crate::report::FindingKind;
 use crate::shared::Who;
@@ -319,5 +319,21 @@ pub(crate) fn report_conflict(
             ),
         ),
     };
-    env.report(cx, kind, site, &|| text.clone());
+    if is_allowed(cx, who.pc(), conflict) {
+        env.note(cx, kind, site, &|| text.clone());
+    } else {
+        env.report(cx, kind, site, &|| text.clone());
+    }
+}
+
+/// Whether hardware allows the conflict of the instruction `pc`, and programs in wide use have it: `wgmma` that reads what `cp.async` has brought, without a
+/// fence between the proxies (kernels of Triton, and CUTLASS's main loops with `cp.async`).
+pub(super) fn is_allowed(cx: &Context<'_>, pc: usize, conflict: Conflict) -> bool {
+    let op = |pc: usize| cx.program.insts.get(pc).map(|i| &i.op);
+    match conflict {
+        Conflict::NoProxyFence(writer) => {
+            matches!(op(pc), Some(Op::Wgmma(_))) && matches!(op(writer.pc()), Some(Op::CpAsync(_)))
+        }
+        _ => false,
+    }
 }

@@ -151,7 +151,7 @@ impl Warp {
         self.polls = 0;
         (self.spins, self.spin_polls) = (0, 0);
         (self.idle, self.idle_polls) = (0, 0);
-        (self.cleared, self.apart) = (0, 0);
+        (self.cleared, self.apart, self.joint) = (0, 0, 0);
         self.local.restart(p.local_bytes);
         self.frames = [0; 32];
         self.ends = [p.local_bytes; 32];

@@ -9,7 +9,7 @@ use super::rare::{self, rare};
 use super::rounds;
 use super::transfer::before;
 use super::undefined::ALL;
-use super::warp::{State, Warp};
+use super::warp::{NOWHERE, State, Warp};
 use super::{Context, Env, Site};
 use super::{barrier, calls, fp32, lanes, matrix, mem, sparse};
 use crate::ast::Space;
@@ -77,7 +77,11 @@ fn run<const FUSED: bool>(cx: &Context<'_>, env: &mut Env, w: &mut Warp, slice: 
         {
             return;
         }
+        let joint = w.begin_joint();
         let (used, over) = run_split::<FUSED>(cx, env, w, left);
+        if joint {
+            w.end_joint();
+        }
         w.steps += u64::from(used);
         env.clock += u64::from(used);
         left = left.saturating_sub(used.max(1));
@@ -121,6 +125,9 @@ fn run_split<const FUSED: bool>(
     } else {
         left
     };
+    if w.joint != 0 {
+        (meet, turn) = (NOWHERE, 1);
+    }
     loop {
         if pc as u32 == meet {
             w.splits[w.current].pc = meet;

@@ -75,6 +75,10 @@ pub(super) fn before(
         }
         w.watch_all(cx.program);
     }
+    // What lanes get from others is known when these have come; the instruction begins again then.
+    if super::rare::will_wait(w, inst, mask, active) {
+        return;
+    }
     let Some(mut bits) = w.bits.take() else {
         return;
     };

@@ -44,6 +44,8 @@ pub(crate) enum State {
     Wgmma(u64),
     /// Stands before an instruction that lanes execute together, until those of [`Warp::members`] come to it.
     Together,
+    /// Another split executes its next instruction for it ([`Warp::joint`]).
+    Joint,
 }
 
 /// A group of lanes at one place.
@@ -140,6 +142,12 @@ pub(crate) struct Warp {
     /// Lanes that may execute the instruction before which they stand, and those of them to which not all come with whom they are to execute it.
     pub(super) cleared: u32,
     pub(super) apart: u32,
+    /// Lanes that stand before a barrier.
+    at_barrier: u32,
+    /// Lanes of several splits whose next instruction is executed as one, 0 if there are none: the split that executes it, and its own lanes.
+    pub(super) joint: u32,
+    executes: usize,
+    own: u32,
     pub(crate) local: Local,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.
     pub(crate) frames: Row32,
@@ -218,6 +226,10 @@ impl Warp {
             idle_polls: 0,
             cleared: 0,
             apart: 0,
+            at_barrier: 0,
+            joint: 0,
+            executes: 0,
+            own: 0,
             local: Local::new(local_bytes),
             frames: [0; 32],
             ends: [local_bytes; 32],
@@ -523,11 +535,16 @@ impl Warp {
     }
 
     /// Lanes that have met at `n` or a node around it go on without those that have not. Whether there are any.
-    fn let_waiting_go(&mut self, mut n: u32) -> bool {
+    fn let_waiting_go(&mut self, n: u32) -> bool {
+        self.let_go(n, |_| true)
+    }
+
+    /// Likewise those that go on where `goes` says.
+    fn let_go(&mut self, mut n: u32, goes: impl Fn(u32) -> bool) -> bool {
         let mut any = false;
         while n != 0 {
             let node = self.nodes[n as usize];
-            if node.arrived != 0 {
+            if node.arrived != 0 && goes(node.resume()) {
                 self.nodes[n as usize].total &= !node.arrived;
                 self.nodes[n as usize].arrived = 0;
                 self.add_split(Split {
@@ -632,12 +649,19 @@ impl Warp {
     /// Lanes may come to it over several paths: compilers thread jumps through conditions that they know, and lanes that take a lock do so one by one.
     /// Example: `if (tid == 0) x = 5; if (last) __syncthreads();` has two branches to the barrier, one behind the store.
     pub(super) fn wait_for_others(&mut self, active: u32, members: &Row32, skipping: u32) -> bool {
-        let cleared = self.cleared & active == active;
+        let waits = self.must_wait(active, members, skipping);
+        if self.cleared & active != active {
+            self.apart &= !active;
+        }
         self.cleared &= !active;
-        if cleared {
+        waits
+    }
+
+    /// [`Self::wait_for_others`] before it happens.
+    pub(super) fn must_wait(&mut self, active: u32, members: &Row32, skipping: u32) -> bool {
+        if self.cleared & active == active {
             return false;
         }
-        self.apart &= !active;
         let skipped = lanes_of(active).any(|l| members[l] & skipping != 0);
         if active == self.live || skipped {
             return false;
@@ -648,18 +672,22 @@ impl Warp {
         self.synchronised(active) != active
     }
 
-    /// The current split, of lanes that must wait for others, stands before the instruction `pc`. If it is the last of its members, all of them go on, as
-    /// one split if they are in one call of a function.
-    pub(super) fn stand(&mut self, pc: u32) {
+    /// The current split, of lanes that must wait for others, stands before the instruction `pc`, which may be a barrier. If it is the last of its members, all
+    /// of them go on: as one split if they are in one call of a function. Those in different calls execute the instruction as one, except for a barrier,
+    /// at which each split waits by itself.
+    pub(super) fn stand(&mut self, pc: u32, barrier: bool) {
         let split = &mut self.splits[self.current];
         (split.pc, split.state) = (pc, State::Together);
+        let lanes = split.mask;
+        self.at_barrier = (self.at_barrier & !lanes) | if barrier { lanes } else { 0 };
         self.complete(self.current);
     }
 
     /// If split `i` stands before an instruction of several lanes, and all of these do, they go on.
     fn complete(&mut self, i: usize) -> bool {
         let split = self.splits[i];
-        if !split.stands() {
+        // One instruction at a time: when it has been executed, this is asked again.
+        if !split.stands() || self.joint != 0 {
             return false;
         }
         let (own, pc) = (split.mask, split.pc);
@@ -696,6 +724,16 @@ impl Warp {
             return false;
         }
         let mut any = false;
+        // Lanes may wait at a meeting point for those that wait for them at the instruction there: in a recursion, whose calls come to it before their callers do.
+        for i in 0..self.splits.len() {
+            let s = self.splits[i];
+            if s.stands() {
+                any |= self.let_go(s.node, |place| place == s.pc);
+            }
+        }
+        if any {
+            return true;
+        }
         for s in self.splits.iter_mut().filter(|s| s.stands()) {
             s.state = State::Running;
             self.cleared |= s.mask;
@@ -705,17 +743,27 @@ impl Warp {
         any
     }
 
-    /// The splits with lanes of `lanes`, which stand at `pc`, go on. Whether they do so as one: if they are in one call of a function.
+    /// The splits with lanes of `lanes`, which stand at `pc`, go on. Whether they execute what they stand at as one.
     fn join(&mut self, pc: u32, lanes: u32) -> bool {
         let is_in = |s: &&Split| s.mask & lanes != 0;
         let splits = || self.splits.iter().filter(is_in);
         let node = splits().map(|s| s.node).reduce(|a, b| self.common(a, b));
         let inside = |node| splits().all(|s| self.ancestors(s.node).any(|n| n == node));
         let Some(node) = node.filter(|n| inside(*n)) else {
-            for s in self.splits.iter_mut().filter(|s| s.mask & lanes != 0) {
-                s.state = State::Running;
+            let as_one = lanes & self.at_barrier == 0;
+            let state = if as_one { State::Joint } else { State::Running };
+            for (i, s) in self.splits.iter_mut().enumerate() {
+                if s.mask & lanes != 0 {
+                    s.state = state;
+                    self.executes = i;
+                }
             }
-            return false;
+            if as_one {
+                let s = &mut self.splits[self.executes];
+                (self.joint, self.own) = (lanes, s.mask);
+                (s.mask, s.state) = (lanes, State::Running);
+            }
+            return as_one;
         };
         for i in 0..self.splits.len() {
             let Split { mask, node: n, .. } = self.splits[i];
@@ -740,6 +788,24 @@ impl Warp {
             state: State::Running,
         });
         true
+    }
+
+    /// Whether the next instruction is executed for the lanes of several splits; the split that does so is the current one then.
+    pub(super) fn begin_joint(&mut self) -> bool {
+        if self.joint != 0 {
+            self.current = self.executes;
+        }
+        self.joint != 0
+    }
+
+    /// The instruction has been executed: its splits go on behind it.
+    pub(super) fn end_joint(&mut self) {
+        let next = self.splits[self.executes].pc;
+        self.splits[self.executes].mask = self.own;
+        for s in self.splits.iter_mut().filter(|s| s.state == State::Joint) {
+            (s.pc, s.state) = (next, State::Running);
+        }
+        self.joint = 0;
     }
 
     /// A node and those around it in the same call of a function, the innermost first.
