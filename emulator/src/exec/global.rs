@@ -12,7 +12,7 @@
 //! by block: the threads of a block count as ordered among each other, and a strong read as an acquiring one. Example: each block stores its sum, executes `__threadfence()` and
 //! adds 1 to a counter; the block that counts last reads all sums. Without the fence its reads are races.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fences::Strong;
@@ -23,10 +23,16 @@ use crate::types::File;
 /// The reader of a unit that several blocks have read.
 const SEVERAL: u32 = u32::MAX;
 
-/// Sets of readers at most.
-const SETS: usize = 1 << 22;
+/// The reader of a unit that more blocks have read than a set holds.
+const CROWD: u32 = u32::MAX - 1;
 
-/// A set of readers that is not known: all sets are in use.
+/// Readers of a set at most.
+const MEMBERS: u8 = 16;
+
+/// Sets of readers at most.
+const SETS: usize = 1 << 20;
+
+/// A set that would have too many readers, or one set too many.
 const UNKNOWN: u32 = u32::MAX;
 
 /// Units whose cells lie together, made when one is touched.
@@ -40,7 +46,7 @@ struct Cell {
     written: u32,
     value: u32,
     reader: u32,
-    /// The reader's epoch; of [`SEVERAL`] their set in [`Readers`].
+    /// The reader's epoch; of [`SEVERAL`] their set in [`Readers`]; of a [`CROWD`] the clock of the last that read.
     read: u32,
     strong_write: bool,
     strong_read: bool,
@@ -65,6 +71,10 @@ fn raise(to: &mut Seen, from: &Seen) {
 struct Block {
     /// Fences executed, from 1 on.
     epoch: u32,
+    /// The clock when each epoch from 1 on began.
+    begins: Vec<u32>,
+    /// Up to which clock it knows all blocks of the crowd, after so many changes and for so many blocks.
+    horizon: (u32, u32, usize),
     seen: Seen,
     /// What it knew at its last fence.
     released: Seen,
@@ -77,6 +87,12 @@ struct Blocks {
     /// By address of a word: what those knew who released it.
     words: HashMap<u64, Seen>,
     late: Late,
+    /// Epochs that have ended, of all blocks.
+    clock: u32,
+    /// How often what a block knows has changed.
+    changes: u32,
+    /// The blocks that have read what a crowd has.
+    crowd: HashSet<u32>,
 }
 
 /// Strong accesses without fences. They are no race by themselves, and mostly meant: loads that wait for a value. But a block that has read a later
@@ -86,26 +102,34 @@ struct Blocks {
 struct Late {
     /// Strong accesses of each block.
     counts: HashMap<u32, u32>,
-    /// By address of a word: the threads whose strong accesses it has passed through, by block and thread, and their numbers.
-    words: HashMap<u64, Threads>,
-    /// The same of what each block has read.
-    read: HashMap<u32, Threads>,
+    words: HashMap<u64, Message>,
+    /// What each block has read: by block and thread the number of a strong access.
+    read: HashMap<u32, HashMap<(u32, u32), u32>>,
 }
 
-type Threads = HashMap<(u32, u32), u32>;
+/// What a word has passed on: of each block the thread and the number of its strong access. Where two threads of a block update a word, or more blocks
+/// than these, it is a counter and no message, and nothing is kept of it.
+#[derive(Debug)]
+enum Message {
+    From(HashMap<u32, (u32, u32)>),
+    Counter,
+}
 
-/// Threads kept of a word at most. More of them make it a counter of single threads, which is no message.
-const THREADS: usize = 512;
+/// Blocks kept of a word at most.
+const BLOCKS: usize = 512;
 
 impl Late {
     /// Thread `by` of block `me` accesses a word.
     fn access(&mut self, (me, by): (u32, u32), word: u64, access: Strong) {
-        let known = self.words.get(&word);
-        if let (Some(known), Strong::Load | Strong::Update) = (known, access) {
-            let read = self.read.entry(me).or_default();
-            for (thread, number) in known {
-                let to = read.entry(*thread).or_default();
-                *to = (*to).max(*number);
+        match (self.words.get(&word), access) {
+            (_, Strong::Store) | (None, Strong::Update) => {}
+            (None, Strong::Load) | (Some(Message::Counter), _) => return,
+            (Some(Message::From(known)), _) => {
+                let read = self.read.entry(me).or_default();
+                for (block, (thread, number)) in known {
+                    let to = read.entry((*block, *thread)).or_default();
+                    *to = (*to).max(*number);
+                }
             }
         }
         if access == Strong::Load {
@@ -113,12 +137,22 @@ impl Late {
         }
         let count = self.counts.entry(me).or_default();
         *count += 1;
-        let known = self.words.entry(word).or_default();
+        let message = self
+            .words
+            .entry(word)
+            .or_insert_with(|| Message::From(HashMap::new()));
         if access == Strong::Store {
-            known.clear();
+            *message = Message::From(HashMap::from([(me, (by, *count))]));
+            return;
         }
-        if known.len() < THREADS {
-            known.insert((me, by), *count);
+        let Message::From(known) = message else {
+            return;
+        };
+        let other = known.get(&me).is_some_and(|(thread, _)| *thread != by);
+        if other || known.len() == BLOCKS {
+            *message = Message::Counter;
+        } else {
+            known.insert(me, (by, *count));
         }
     }
 }
@@ -165,39 +199,73 @@ impl Blocks {
         let mut known = block.seen.clone();
         known.insert(me, block.epoch + 1);
         block.epoch += 1;
+        block.begins.push(self.clock + 1);
+        self.clock += 1;
+        self.changes += 1;
         known
+    }
+
+    /// Up to which clock the reads of a crowd are ordered before what block `me` does now: those of every block that has read as one of a crowd.
+    fn horizon(&mut self, me: u32) -> u32 {
+        let (changes, crowd) = (self.changes, self.crowd.len());
+        let seen = match self.each.get(&me) {
+            None => return 0,
+            Some(block) if (block.horizon.1, block.horizon.2) == (changes, crowd) => {
+                return block.horizon.0;
+            }
+            Some(block) => &block.seen,
+        };
+        let known = |other: &u32| {
+            let epoch = seen.get(other).and_then(|e| e.checked_sub(1));
+            let begins = self.each.get(other).map(|b| &b.begins);
+            let begun = begins.zip(epoch).and_then(|(b, e)| b.get(e as usize));
+            begun.copied().unwrap_or(0)
+        };
+        let others = self.crowd.iter().filter(|other| **other != me);
+        let least = others.map(known).min().unwrap_or(u32::MAX);
+        if let Some(block) = self.each.get_mut(&me) {
+            block.horizon = (least, changes, crowd);
+        }
+        least
     }
 }
 
 /// A reader of a unit: the block and its epoch.
 type Read = (u32, u32);
 
-/// Sets of blocks that have read the same units. Many units have the same readers, so that each set is kept once: a set is another one and one reader more.
+/// Small sets of blocks that have read the same units. Many units have the same readers, so that each set is kept once: a set is another one and one reader more.
 #[derive(Debug, Default)]
 struct Readers {
-    /// By number from 1 on; 0 is the empty set.
-    sets: Vec<(u32, Read)>,
+    /// By number from 1 on, with how many readers it has; 0 is the empty set.
+    sets: Vec<(u32, Read, u8)>,
     numbers: HashMap<(u32, Read), u32>,
     /// What becomes of a set when this block reads in this epoch.
     after: HashMap<(u32, Read), u32>,
+    /// The last of those: neighbouring units mostly have the same readers.
+    last: Option<((u32, Read), u32)>,
 }
 
 impl Readers {
     fn with(&mut self, set: u32, read: Read) -> u32 {
-        if set == UNKNOWN || self.sets.len() >= SETS {
+        let members = self.at(set).map_or(0, |(_, _, members)| members);
+        if set == UNKNOWN || members == MEMBERS || self.sets.len() >= SETS {
             return UNKNOWN;
         }
         let (sets, next) = (&mut self.sets, self.numbers.len() as u32 + 1);
         *self.numbers.entry((set, read)).or_insert_with(|| {
-            sets.push((set, read));
+            sets.push((set, read, members + 1));
             next
         })
+    }
+
+    fn at(&self, set: u32) -> Option<(u32, Read, u8)> {
+        self.sets.get(set.wrapping_sub(1) as usize).copied()
     }
 
     fn of(&self, set: u32) -> impl Iterator<Item = Read> {
         let mut next = set;
         std::iter::from_fn(move || {
-            let (rest, read) = *self.sets.get(next.wrapping_sub(1) as usize)?;
+            let (rest, read, _) = self.at(next)?;
             next = rest;
             Some(read)
         })
@@ -205,7 +273,11 @@ impl Readers {
 
     /// The set when `read` comes to `set`. Readers that are `ordered` before it are left out: what comes after it comes after them.
     fn add(&mut self, set: u32, read: Read, ordered: impl Fn(Read) -> bool) -> u32 {
+        if let Some((_, after)) = self.last.filter(|(of, _)| *of == (set, read)) {
+            return after;
+        }
         if let Some(after) = self.after.get(&(set, read)) {
+            self.last = Some(((set, read), *after));
             return *after;
         }
         let others: Vec<Read> = self.of(set).collect();
@@ -217,8 +289,10 @@ impl Readers {
             let kept = kept.fold(0, |set, r| self.with(set, *r));
             self.with(kept, read)
         };
-        self.after.insert((set, read), after);
-        self.after.insert((after, read), after);
+        if after != UNKNOWN {
+            self.after.insert((set, read), after);
+            self.after.insert((after, read), after);
+        }
         after
     }
 }
@@ -299,6 +373,7 @@ impl GlobalShadow {
         let before = order.words.get(&word).cloned();
         if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
             raise(&mut order.each.entry(me).or_default().seen, known);
+            order.changes += 1;
         }
         if access == Strong::Load {
             return;
@@ -343,7 +418,7 @@ impl GlobalShadow {
         let (base, chunks) = &self.allocations[i.checked_sub(1)?];
         let first = ((address - base) >> self.grain) as usize;
         let last = ((address - base + u64::from(bytes) - 1) >> self.grain) as usize;
-        let mut epoch = None;
+        let (mut epoch, mut joined) = (None, false);
         for u in first..=last {
             let mut cells = lock(chunks.get(u / CHUNK)?);
             if cells.is_empty() {
@@ -360,9 +435,10 @@ impl GlobalShadow {
             };
             let wrote =
                 other(cell.writer, cell.strong_write) && !ordered(cell.writer, cell.written);
-            let now = *epoch.get_or_insert_with(|| {
+            let (now, clock) = *epoch.get_or_insert_with(|| {
                 let order = lock(&self.order);
-                order.each.get(&me).map_or(0, |b| b.epoch)
+                let epoch = order.each.get(&me).map_or(0, |b| b.epoch);
+                (epoch, order.clock)
             });
             let found = if let Some(byte) = access.store {
                 let start = (((u as u64) << self.grain) + base).wrapping_sub(address);
@@ -373,10 +449,11 @@ impl GlobalShadow {
                 let differs = value.is_none_or(|v| v != cell.value);
                 let reader = if !other(cell.reader, cell.strong_read) {
                     None
+                } else if cell.reader == CROWD {
+                    let unordered = cell.read >= lock(&self.order).horizon(me);
+                    unordered.then_some(SEVERAL)
                 } else if cell.reader != SEVERAL {
                     Some(cell.reader).filter(|r| !ordered(*r, cell.read))
-                } else if cell.read == UNKNOWN {
-                    Some(SEVERAL)
                 } else {
                     let readers = lock(&self.readers);
                     let mut of = readers.of(cell.read);
@@ -403,10 +480,16 @@ impl GlobalShadow {
             } else {
                 let later = cell.reader == 0
                     || cell.reader == me
-                    || cell.reader != SEVERAL && ordered(cell.reader, cell.read);
+                    || cell.reader < CROWD && ordered(cell.reader, cell.read);
                 cell.strong_read = access.strong && (later || cell.strong_read);
                 (cell.reader, cell.read) = if later {
                     (me, now)
+                } else if cell.reader == CROWD {
+                    if !joined {
+                        lock(&self.order).crowd.insert(me);
+                    }
+                    joined = true;
+                    (CROWD, clock.max(cell.read))
                 } else {
                     let mut readers = lock(&self.readers);
                     let before = match cell.reader {
@@ -414,7 +497,13 @@ impl GlobalShadow {
                         one => readers.with(0, (one, cell.read)),
                     };
                     let set = readers.add(before, (me, now), |(block, at)| ordered(block, at));
-                    (SEVERAL, set)
+                    if set == UNKNOWN {
+                        let blocks = readers.of(before).map(|(block, _)| block);
+                        lock(&self.order).crowd.extend(blocks.chain([me]));
+                        (CROWD, clock)
+                    } else {
+                        (SEVERAL, set)
+                    }
                 };
                 let late = || {
                     let passed = cell.strong_write && access.strong && access.data;
