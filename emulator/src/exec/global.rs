@@ -12,7 +12,7 @@
 //! by block: the threads of a block count as ordered among each other, and a strong read as an acquiring one. Example: each block stores its sum, executes `__threadfence()` and
 //! adds 1 to a counter; the block that counts last reads all sums. Without the fence its reads are races.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fences::Strong;
@@ -50,6 +50,8 @@ struct Cell {
     read: u32,
     strong_write: bool,
     strong_read: bool,
+    /// Some of the reads were strong.
+    waited: bool,
     /// The thread of the block that stored, and the number of its strong access.
     by: u32,
     number: u32,
@@ -73,8 +75,10 @@ struct Block {
     epoch: u32,
     /// The clock when each epoch from 1 on began.
     begins: Vec<u32>,
-    /// Up to which clock it knows all blocks of the crowd, after so many changes and for so many blocks.
-    horizon: (u32, u32, usize),
+    /// The clock when it last read as one of a crowd: by a weak load, and by any.
+    last: [Option<u32>; 2],
+    /// Up to which clock those reads of others are ordered before what it does, after so many changes.
+    horizon: [(u32, u32); 2],
     seen: Seen,
     /// What it knew at its last fence.
     released: Seen,
@@ -89,10 +93,10 @@ struct Blocks {
     late: Late,
     /// Epochs that have ended, of all blocks.
     clock: u32,
-    /// How often what a block knows has changed.
+    /// How often what a block knows, or when it last read, has changed.
     changes: u32,
     /// The blocks that have read what a crowd has.
-    crowd: HashSet<u32>,
+    crowd: Vec<u32>,
 }
 
 /// Strong accesses without fences. They are no race by themselves, and mostly meant: loads that wait for a value. But a block that has read a later
@@ -205,26 +209,45 @@ impl Blocks {
         known
     }
 
-    /// Up to which clock the reads of a crowd are ordered before what block `me` does now: those of every block that has read as one of a crowd.
-    fn horizon(&mut self, me: u32) -> u32 {
-        let (changes, crowd) = (self.changes, self.crowd.len());
+    /// Block `me` reads at this clock as one of a crowd.
+    fn read_in_crowd(&mut self, me: u32, clock: u32, strong: bool) {
+        let block = self.each.entry(me).or_default();
+        if block.last == [None; 2] {
+            self.crowd.push(me);
+        }
+        for last in &mut block.last[usize::from(strong)..] {
+            *last = (*last).max(Some(clock));
+        }
+        self.changes += 1;
+    }
+
+    /// The same of a read of the past: before the end of its epoch.
+    fn has_read_in_crowd(&mut self, (block, epoch): Read, strong: bool) {
+        let begins = self.each.get(&block).map(|b| &b.begins);
+        let end = begins.and_then(|b| b.get(epoch as usize)).copied();
+        self.read_in_crowd(block, end.map_or(self.clock, |end| end - 1), strong);
+    }
+
+    /// Up to which clock the reads of crowds are ordered before what block `me` does now: the weak ones, or also those of words that blocks have
+    /// `waited` for. A block of which `me` knows all reads is no bound.
+    fn horizon(&mut self, me: u32, waited: bool) -> u32 {
+        let (changes, which) = (self.changes, usize::from(waited));
         let seen = match self.each.get(&me) {
             None => return 0,
-            Some(block) if (block.horizon.1, block.horizon.2) == (changes, crowd) => {
-                return block.horizon.0;
-            }
+            Some(block) if block.horizon[which].1 == changes => return block.horizon[which].0,
             Some(block) => &block.seen,
         };
-        let known = |other: &u32| {
+        let bound = |other: &u32| {
+            let block = self.each.get(other)?;
             let epoch = seen.get(other).and_then(|e| e.checked_sub(1));
-            let begins = self.each.get(other).map(|b| &b.begins);
-            let begun = begins.zip(epoch).and_then(|(b, e)| b.get(e as usize));
-            begun.copied().unwrap_or(0)
+            let begun = epoch.and_then(|e| block.begins.get(e as usize).copied());
+            let begun = begun.unwrap_or(0);
+            (block.last[which] >= Some(begun)).then_some(begun)
         };
         let others = self.crowd.iter().filter(|other| **other != me);
-        let least = others.map(known).min().unwrap_or(u32::MAX);
+        let least = others.filter_map(bound).min().unwrap_or(u32::MAX);
         if let Some(block) = self.each.get_mut(&me) {
-            block.horizon = (least, changes, crowd);
+            block.horizon[which] = (least, changes);
         }
         least
     }
@@ -435,10 +458,11 @@ impl GlobalShadow {
             };
             let wrote =
                 other(cell.writer, cell.strong_write) && !ordered(cell.writer, cell.written);
-            let (now, clock) = *epoch.get_or_insert_with(|| {
+            let (now, clock, last) = *epoch.get_or_insert_with(|| {
                 let order = lock(&self.order);
-                let epoch = order.each.get(&me).map_or(0, |b| b.epoch);
-                (epoch, order.clock)
+                let block = order.each.get(&me).map(|b| (b.epoch, b.last));
+                let (epoch, last) = block.unwrap_or_default();
+                (epoch, order.clock, last)
             });
             let found = if let Some(byte) = access.store {
                 let start = (((u as u64) << self.grain) + base).wrapping_sub(address);
@@ -450,7 +474,7 @@ impl GlobalShadow {
                 let reader = if !other(cell.reader, cell.strong_read) {
                     None
                 } else if cell.reader == CROWD {
-                    let unordered = cell.read >= lock(&self.order).horizon(me);
+                    let unordered = cell.read >= lock(&self.order).horizon(me, cell.waited);
                     unordered.then_some(SEVERAL)
                 } else if cell.reader != SEVERAL {
                     Some(cell.reader).filter(|r| !ordered(*r, cell.read))
@@ -482,11 +506,12 @@ impl GlobalShadow {
                     || cell.reader == me
                     || cell.reader < CROWD && ordered(cell.reader, cell.read);
                 cell.strong_read = access.strong && (later || cell.strong_read);
+                cell.waited = access.strong || !later && cell.waited;
                 (cell.reader, cell.read) = if later {
                     (me, now)
                 } else if cell.reader == CROWD {
-                    if !joined {
-                        lock(&self.order).crowd.insert(me);
+                    if last[usize::from(access.strong)] < Some(clock) && !joined {
+                        lock(&self.order).read_in_crowd(me, clock, access.strong);
                     }
                     joined = true;
                     (CROWD, clock.max(cell.read))
@@ -498,8 +523,11 @@ impl GlobalShadow {
                     };
                     let set = readers.add(before, (me, now), |(block, at)| ordered(block, at));
                     if set == UNKNOWN {
-                        let blocks = readers.of(before).map(|(block, _)| block);
-                        lock(&self.order).crowd.extend(blocks.chain([me]));
+                        let mut order = lock(&self.order);
+                        for read in readers.of(before) {
+                            order.has_read_in_crowd(read, cell.waited);
+                        }
+                        order.read_in_crowd(me, clock, access.strong);
                         (CROWD, clock)
                     } else {
                         (SEVERAL, set)
