@@ -153,7 +153,7 @@ fn assembles(operation: RowOperation) {
                 let most = match (arch, plain || cols <= 4096) {
                     (Arch(90), true) => 0,
                     (_, true) => 64,
-                    _ => 288,
+                    _ => 128,
                 };
                 for resources in &assembly.kernels {
                     let spilled = resources.spill_store_bytes;

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are read twice, quantised ones three times. The variants spill up
-//! to 264 bytes a thread where a row has more than 24,576 elements.
+//! to 116 bytes a thread where a row has more than 24,576 elements.
 //!
 //! Two variants, alone or together, save passes over memory in a transformer:
 //!
@@ -173,11 +173,16 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         store(&mut k, zero, &x, &scale, by.as_ref())?;
         return Ok(k.build(arch)?);
     }
-    let first = steps.share(&mut k, &x, zero)?;
+    // With a residual there are registers for one vector of sums.
+    let (first, parts) = match &residual {
+        None => (steps.share(&mut k, &x, zero)?, 1),
+        Some(_) => (steps.place(&mut k, zero)?, tile.steps as usize),
+    };
     let squares = k.fragment_of(&first, 0.0)?;
     steps.tiles(&mut k, cols, |k, j| {
         let x = load(k, j, true)?;
-        squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum))
+        let mut parts = x.split(1, parts)?.into_iter();
+        parts.try_for_each(|x| squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum)))
     })?;
     let scale = squares
         .reduce(&mut k, 1, Combine::Add)?
