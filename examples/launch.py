@@ -354,7 +354,7 @@ def files(given, known):
 
 
 def launch_custom(ptx, launches, memory, options):
-    """Launches any kernel that is no product, with the contents of its buffers from files."""
+    """Launches any kernel other than a GEMM, with the contents of its buffers from files."""
     buffers = {b["name"]: b for b in memory["buffers"]}
     given, kept = files(options.give, buffers), files(options.keep, buffers)
     arrays = {}

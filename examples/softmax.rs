@@ -1,4 +1,4 @@
-//! Softmax from a program: a kernel that comes with Tilewright, run on the first GPU, or on the emulator if there is none.
+//! Calls a kernel of `tilewright::kernels` from a program: softmax, on the first GPU or, without one, on the emulator.
 //!
 //! `cargo run --release --example softmax`
 

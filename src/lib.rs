@@ -56,7 +56,7 @@
 //! | count and prove bank conflicts | [`banks`], [`proof`], over F2 [`f2`] |
 //! | write a kernel from views and thread-value layouts, and have it proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
 //! | take a GEMM kernel | [`codegen::gemm`], by name [`codegen::registry`], as a constant [`kernel!`]; the fastest for a problem: [`codegen::select`] |
-//! | take softmax, a norm, a transpose, attention | `kernels` (feature `kernels`, part of `host`) |
+//! | use softmax, a norm, a transpose, attention | `kernels` (feature `kernels`, part of `host`) |
 //! | run and check a kernel on the emulator or a GPU | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | run any PTX on the CPU with a sanitizer | `emulator` (feature `emulator`) |
 //! | load PTX on a GPU; cuBLAS and ptxas | `gpu` (feature `gpu`) |

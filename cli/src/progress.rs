@@ -1,14 +1,14 @@
-//! What the terminal shows while something takes long.
+//! Progress on the terminal.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What the emulator calls with the blocks done and all of them.
+/// The emulator calls it with the number of finished blocks and of all blocks.
 pub(crate) type OfBlocks = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// A bar of the blocks that the emulator has run, and what moves it.
+/// A progress bar of blocks, and the callback that moves it.
 pub(crate) fn blocks() -> (ProgressBar, OfBlocks) {
     let bar = ProgressBar::new(0);
     if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} blocks, {eta} left") {
@@ -22,7 +22,7 @@ pub(crate) fn blocks() -> (ProgressBar, OfBlocks) {
     (bar, Arc::new(of_blocks))
 }
 
-/// A sign that something goes on, with what it is.
+/// A spinner with a message.
 pub(crate) fn spinner(message: &'static str) -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_message(message);
     bar.enable_steady_tick(Duration::from_millis(100));

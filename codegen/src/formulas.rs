@@ -77,7 +77,7 @@ impl Formula {
     }
 }
 
-/// What every launch of a kernel keeps to, as formulas of its sizes: what [`Proven::grid`](crate::Proven::grid) and
+/// The contract of every launch of a kernel, as formulas of its sizes: what [`Proven::grid`](crate::Proven::grid) and
 /// [`Proven::buffers`](crate::Proven::buffers) compute.
 ///
 /// ```
@@ -149,7 +149,7 @@ pub struct Stated {
 }
 
 impl Formulas {
-    /// Those of an entry; none for one with tensor maps, and where a number may not fit 64 bits.
+    /// The formulas of an entry. `None` for an entry with tensor maps, and where a number may not fit 64 bits.
     pub(crate) fn of(entry: &Entry) -> Option<Self> {
         if !entry.tensor_maps.is_empty() {
             return None;
@@ -194,7 +194,7 @@ impl Formulas {
     }
 }
 
-/// The bytes of a buffer: those of its elements, or of rows that are farther apart than they are long, which are asked for where they are empty, too.
+/// The bytes of a buffer: those of its elements. Where rows are farther apart than they are long, the gaps count too, even of an empty array.
 fn bytes(pool: &Pool, b: &ir::Buffer, grid: &[Formula; 3]) -> Option<Formula> {
     let extents = b.extents.iter().map(|e| match e {
         Extent::Fixed(n) => Some(Formula::Number(*n)),
@@ -240,7 +240,7 @@ fn extent(pool: &Pool, e: Expr) -> Option<Formula> {
     })
 }
 
-/// An index expression of sizes; none if it may not fit 64 bits, or is none that a host computes.
+/// The formula of an index expression. `None` if it may not fit 64 bits, or has something other than sizes in it.
 fn formula(pool: &Pool, e: Expr) -> Option<Formula> {
     let facts = pool.facts(e);
     let fits = |x: i128| x.unsigned_abs() < 1 << 62;

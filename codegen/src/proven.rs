@@ -743,7 +743,7 @@ impl Proven {
             .collect())
     }
 
-    /// The grid and the bytes of the buffers as formulas of the sizes, and what is checked of those: what the text of a host program computes. None for a
+    /// The grid and the bytes of the buffers as formulas of the sizes, with the checks of the sizes: what the source text of a host program computes. `None` for a
     /// kernel with tensor maps, and where a number may not fit 64 bits.
     pub fn formulas(&self) -> Option<Formulas> {
         Formulas::of(&self.entry)

@@ -324,7 +324,7 @@ fn what_many_blocks_have_read_is_overwritten() {
             launch_with(&with_out(body), [blocks, 1, 1], [64, 1, 1], 128, &options);
         (data, kinds(&report))
     };
-    // Blocks take turns; the last one sets the turn back for the next launch, by a plain store.
+    // Blocks run one after the other. The last one resets the counter with a plain store, for the next launch.
     let turns = |take: &str, give: &str| {
         format!(
             ".reg .b32 %last; mov.u32 %r1, %ctaid.x; mov.u32 %last, %nctaid.x; sub.u32 %last, %last, 1; setp.ne.u32 %p1, %tid, 0; @%p1 bra GO;

@@ -14,8 +14,8 @@ use clap::{Args, Parser, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::prove::AccessProof;
 use tilewright::host::{
-    Arg, Contract, Language, On, Outcome, OutcomeError, Ran, RunError, RunOptions, Runnable,
-    Scalar, UnknownLanguage, run_with,
+    Arg, Contract, Language, On, Outcome, OutcomeError, RunError, RunOptions, Runnable, Scalar,
+    UnknownLanguage, run_with,
 };
 
 pub(crate) use number::Number;
@@ -246,15 +246,7 @@ impl Report {
 
     /// Adds what a run gave: as [`Report::ran`], where it is known whether each element is within its bound.
     pub(crate) fn ran_within(&mut self, outcome: &Outcome, max_abs_err: f64, within: bool) {
-        let mut findings = outcome.clean().err().map_or(Vec::new(), |e| e.reasons);
-        if outcome.ran == Ran::Emulator && outcome.launches > 0 {
-            // What a size does not need is not executed: no key, no tile of keys.
-            let executed = outcome.accesses.iter().all(|a| a.wavefronts.is_some());
-            let counted = outcome.counted_as_proven().err();
-            let reasons = counted.into_iter().flat_map(|e| e.reasons);
-            findings.extend(reasons.filter(|_| executed));
-            findings.extend(more_than_proven(outcome));
-        }
+        let findings = outcome.findings();
         for finding in &findings {
             eprintln!("finding: {finding}");
         }
@@ -293,15 +285,6 @@ impl Report {
             "time_ms": self.time_ms,
         })
     }
-}
-
-/// The accesses that took more wavefronts than are proven.
-fn more_than_proven(outcome: &Outcome) -> impl Iterator<Item = String> {
-    outcome.accesses.iter().filter_map(|a| {
-        let (name, proven) = (&a.proof.access, a.proof.wavefronts);
-        let (_, most) = a.wavefronts?;
-        (most > proven).then(|| format!("`{name}` took {most} wavefronts of {proven} proven"))
-    })
 }
 
 /// The report for people.

@@ -63,7 +63,7 @@ pub struct Tile {
 }
 
 impl Default for Tile {
-    /// The fastest on an H100, of those that need no local memory.
+    /// The fastest tile on an H100 without spills.
     fn default() -> Self {
         Self {
             queries: 128,
@@ -250,7 +250,7 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
     Ok(k.build(arch)?)
 }
 
-/// Refuses what no kernel is made of.
+/// Checks the configuration.
 fn validate(what: Attention, tile: Tile) -> Result<(), KernelError> {
     KernelError::unless_among(what.element, &ELEMENTS)?;
     let Tile {

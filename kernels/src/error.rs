@@ -24,16 +24,16 @@ pub enum KernelError {
     Element {
         /// The type that was asked for.
         given: Element,
-        /// The types there are.
+        /// The accepted types.
         accepted: &'static [Element],
     },
-    /// A number of the configuration is none that the kernel takes.
+    /// A number in the configuration is out of range.
     Number {
-        /// What it is a number of.
+        /// What the number counts.
         what: &'static str,
         /// The number that was asked for.
         given: i64,
-        /// What would be taken.
+        /// The accepted numbers.
         accepted: &'static str,
     },
     /// The layouts or views of the configuration do not fit.

@@ -116,7 +116,7 @@ fn every_tile_is_right() {
 }
 
 #[test]
-fn what_no_kernel_is_made_of_is_refused() {
+fn configurations_out_of_range_are_refused() {
     let (what, tile) = (head(1, 1).what, Tile::default());
     let with = |change: fn(&mut Attention, &mut Tile)| {
         let (mut what, mut tile) = (what, tile);

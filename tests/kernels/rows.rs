@@ -101,7 +101,7 @@ fn ragged(operation: RowOperation) {
     }
 }
 
-/// Rows with NaN, with infinities, with nothing but −∞, and a plain one: in registers and in a loop.
+/// Rows with NaN, with infinities, with only −∞, and an ordinary one. Rows in registers, and rows that are read in a loop.
 fn special(operation: RowOperation) {
     for cols in [5_usize, 97, 1025, 33_000] {
         let rows = if cols > 32_768 { 1 } else { 6 };
@@ -146,8 +146,8 @@ fn assembles(operation: RowOperation) {
                 let kernel = problem.kernel(arch).expect("proven");
                 let assembly = ptxas.assemble(&kernel.ptx, &arch.to_string());
                 let assembly = assembly.unwrap_or_else(|e| panic!("{element} {cols} {arch}: {e}"));
-                // 1024 threads have 64 registers each; beside sm_90, a few bytes may not fit, and in the variants of the RMS norm
-                // for the longest rows some more.
+                // 1024 threads have 64 registers each; on other architectures than sm_90 ptxas may spill a few bytes, and more
+                // for the longest rows in variants of the RMS norm.
                 let plain =
                     !matches!(operation, RowOperation::RmsNorm(v) if v != RmsNorm::default());
                 let most = match (arch, plain || cols <= 4096) {

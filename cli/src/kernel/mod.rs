@@ -1,6 +1,6 @@
 //! `tilewright kernel NAME`: any kernel that comes with Tilewright, on random tensors, compared with a reference in float64.
 //!
-//! What is launched and what is right is [`tilewright::host::kernels`]' to say; here are the options and the report.
+//! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
 mod options;
 mod report;
@@ -24,7 +24,7 @@ use report::Report;
 
 pub(crate) use options::KernelArgs;
 
-/// Runs on a GPU after the first, of which the time is the median.
+/// Timed runs on a GPU, after a first one; the time is their median.
 const REPEATS: usize = 20;
 
 pub(crate) fn run(args: &KernelArgs) -> ExitCode {
@@ -131,7 +131,7 @@ fn ran(
     Ok((outcome, compared))
 }
 
-/// The architecture of a name; of `auto` that of the GPU, or without one the first that the kernel takes.
+/// The architecture of a name. `auto` is that of the GPU or, without one, the first that the kernel supports.
 fn arch(name: &str, gpu: Option<&Gpu>, least: Arch) -> Result<Arch, CliError> {
     match (name, gpu) {
         ("auto", Some(gpu)) => newest(gpu),

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Heads, RowOperation, Rows, Transposed};
-use tilewright::kernels::attention::{Attention, Tile};
-use tilewright::kernels::norm::RmsNorm;
+use tilewright::kernels::attention::{self, Attention, Tile};
+use tilewright::kernels::norm::{self, RmsNorm};
+use tilewright::kernels::{rows, transpose};
 
 use crate::gemm::select::Device;
 use crate::gemm::size;
@@ -64,25 +66,32 @@ pub(super) struct Options {
     pub(super) json: bool,
 }
 
-/// The types of kernels on rows.
-#[derive(Clone, Copy, ValueEnum)]
-enum RowType {
-    F32,
-    F16,
-    Bf16,
+/// An element type by its name, one of those that a kernel takes.
+fn one_of(elements: &'static [Element]) -> impl TypedValueParser<Value = Element> {
+    let names = PossibleValuesParser::new(elements.iter().map(ToString::to_string));
+    names.try_map(|name| {
+        let named = elements.iter().find(|e| e.to_string() == name);
+        named.copied().ok_or("unknown element type")
+    })
+}
+
+#[derive(Args)]
+struct Shape {
+    /// Rows of x
+    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
+    rows: u64,
+    /// Columns of x
+    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
+    cols: u64,
 }
 
 #[derive(Args)]
 pub(super) struct RowArgs {
     /// Element type
-    #[arg(long, value_enum, default_value = "f32")]
-    dtype: RowType,
-    /// Rows of x
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
-    rows: u64,
-    /// Columns of x: 1 to 131072
-    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
-    cols: u64,
+    #[arg(long, default_value = "f32", value_parser = one_of(&rows::ELEMENTS))]
+    dtype: Element,
+    #[command(flatten)]
+    shape: Shape,
     #[command(flatten)]
     pub(super) options: Options,
 }
@@ -101,20 +110,8 @@ impl RowArgs {
     }
 
     fn of(&self, operation: RowOperation) -> Rows {
-        let element = match self.dtype {
-            RowType::F32 => Element::F32,
-            RowType::F16 => Element::F16,
-            RowType::Bf16 => Element::Bf16,
-        };
-        Rows::new(operation, element, self.rows, self.cols)
+        Rows::new(operation, self.dtype, self.shape.rows, self.shape.cols)
     }
-}
-
-/// The types that a norm is quantised to.
-#[derive(Clone, Copy, ValueEnum)]
-enum QuantizedType {
-    E4m3,
-    S8,
 }
 
 #[derive(Args)]
@@ -125,42 +122,26 @@ pub(super) struct RmsNormArgs {
     #[arg(long)]
     residual: bool,
     /// Quantise the result to this type, with a scale a row
-    #[arg(long, value_enum, value_name = "TYPE")]
-    quantize: Option<QuantizedType>,
+    #[arg(long, value_name = "TYPE", value_parser = one_of(&norm::QUANTIZED))]
+    quantize: Option<Element>,
 }
 
 impl RmsNormArgs {
     pub(super) fn problem(&self) -> Rows {
-        let quantized = self.quantize.map(|to| match to {
-            QuantizedType::E4m3 => Element::E4m3,
-            QuantizedType::S8 => Element::S8,
-        });
         self.rows.of(RowOperation::RmsNorm(RmsNorm {
             residual: self.residual,
-            quantized,
+            quantized: self.quantize,
         }))
     }
-}
-
-/// The types of the transpose.
-#[derive(Clone, Copy, ValueEnum)]
-enum TransposeType {
-    F32,
-    F16,
-    S8,
 }
 
 #[derive(Args)]
 pub(super) struct TransposeArgs {
     /// Element type
-    #[arg(long, value_enum, default_value = "f32")]
-    dtype: TransposeType,
-    /// Rows of x
-    #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
-    rows: u64,
-    /// Columns of x
-    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
-    cols: u64,
+    #[arg(long, default_value = "f32", value_parser = one_of(&transpose::ELEMENTS))]
+    dtype: Element,
+    #[command(flatten)]
+    shape: Shape,
     #[command(flatten)]
     pub(super) options: Options,
 }
@@ -168,29 +149,18 @@ pub(super) struct TransposeArgs {
 impl TransposeArgs {
     pub(super) fn problem(&self) -> Transposed {
         Transposed {
-            element: match self.dtype {
-                TransposeType::F32 => Element::F32,
-                TransposeType::F16 => Element::F16,
-                TransposeType::S8 => Element::S8,
-            },
-            rows: self.rows,
-            cols: self.cols,
+            element: self.dtype,
+            rows: self.shape.rows,
+            cols: self.shape.cols,
         }
     }
-}
-
-/// The types of attention.
-#[derive(Clone, Copy, ValueEnum)]
-enum AttentionType {
-    F16,
-    Bf16,
 }
 
 #[derive(Args)]
 pub(super) struct AttentionArgs {
     /// Element type
-    #[arg(long, value_enum, default_value = "f16")]
-    dtype: AttentionType,
+    #[arg(long, default_value = "f16", value_parser = one_of(&attention::ELEMENTS))]
+    dtype: Element,
     /// Sequences
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = size)]
     batch: u64,
@@ -232,10 +202,7 @@ impl AttentionArgs {
     pub(super) fn problem(&self) -> Heads {
         Heads {
             what: Attention {
-                element: match self.dtype {
-                    AttentionType::F16 => Element::F16,
-                    AttentionType::Bf16 => Element::Bf16,
-                },
+                element: self.dtype,
                 head_dim: self.head_dim,
                 causal: self.causal,
             },

@@ -1,11 +1,11 @@
-//! What there is to say of a kernel and a run of it.
+//! The report of a kernel and its run.
 
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
+use tilewright::host::Outcome;
 use tilewright::host::kernels::Compared;
-use tilewright::host::{Outcome, Ran};
 use tilewright::kernels::Proven;
 
 /// The report, for people and for programs.
@@ -13,37 +13,20 @@ pub(super) struct Report<'a> {
     pub(super) kernel: &'a Proven,
     pub(super) arch: Arch,
     pub(super) launch: Value,
-    /// A run, and what its comparison with the reference gave; none if nothing was run.
+    /// The run and its comparison with the reference; `None` if nothing was run.
     pub(super) ran: Option<(Outcome, Compared)>,
 }
 
 impl Report<'_> {
-    /// Numbers, findings and wavefronts all as they should be, or not known.
+    /// Whether numbers, findings and wavefronts are right, as far as they are known.
     pub(super) fn passed(&self) -> bool {
         let compared = self.ran.as_ref().is_none_or(|(_, c)| c.passed());
         compared && self.findings().is_empty()
     }
 
-    /// Everything that went wrong in the run but the numbers.
     fn findings(&self) -> Vec<String> {
-        let Some((outcome, _)) = &self.ran else {
-            return Vec::new();
-        };
-        let mut findings = outcome.clean().err().map_or(Vec::new(), |e| e.reasons);
-        if outcome.ran == Ran::Emulator && outcome.launches > 0 {
-            // What a size does not need is not executed: no key, no tile of keys.
-            let executed = outcome.accesses.iter().all(|a| a.wavefronts.is_some());
-            let counted = outcome.counted_as_proven().err();
-            let reasons = counted.into_iter().flat_map(|e| e.reasons);
-            findings.extend(reasons.filter(|_| executed));
-            findings.extend(outcome.accesses.iter().filter_map(|a| {
-                let (name, proven) = (&a.proof.access, a.proof.wavefronts);
-                let (_, most) = a.wavefronts?;
-                let more = || format!("`{name}` took {most} wavefronts of {proven} proven");
-                (most > proven).then(more)
-            }));
-        }
-        findings
+        let ran = self.ran.as_ref();
+        ran.map_or(Vec::new(), |(outcome, _)| outcome.findings())
     }
 
     /// The wavefronts that were counted for an access.

@@ -4,7 +4,7 @@
 //! another block is a race unless
 //!
 //! - both stored the same value, or both accesses are strong (`.volatile`, `.relaxed` and the like; atomics are not recorded) and the load is not
-//!   [late](Late), or
+//!   [late], or
 //! - the blocks are ordered: a *fence* of the one block ([`GlobalShadow::fence`]) and then a strong store or an atomic operation on a word, which the other block has
 //!   read by a strong load or an atomic operation. Atomics that follow each other on a word pass on what they find, and a `.release` is a fence of its own.
 //!
@@ -12,28 +12,24 @@
 //! by block: the threads of a block count as ordered among each other, and a strong read as an acquiring one. Example: each block stores its sum, executes `__threadfence()` and
 //! adds 1 to a counter; the block that counts last reads all sums. Without the fence its reads are races.
 
-use std::collections::HashMap;
+mod late;
+mod order;
+mod readers;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::fences::Strong;
-use crate::ir::{Op, Program, Reg};
+use crate::ir::Program;
 use crate::memory::GlobalMemory;
-use crate::types::File;
+use late::data_loads;
+use order::{Blocks, raise};
+use readers::{Readers, UNKNOWN};
 
-/// The reader of a unit that several blocks have read.
+/// The reader of a unit that several blocks have read: a set of [`Readers`].
 const SEVERAL: u32 = u32::MAX;
 
-/// The reader of a unit that more blocks have read than a set holds.
+/// The reader of a unit that more blocks have read than a set can have.
 const CROWD: u32 = u32::MAX - 1;
-
-/// Readers of a set at most.
-const MEMBERS: u8 = 16;
-
-/// Sets of readers at most.
-const SETS: usize = 1 << 20;
-
-/// A set that would have too many readers, or one set too many.
-const UNKNOWN: u32 = u32::MAX;
 
 /// Units whose cells lie together, made when one is touched.
 const CHUNK: usize = 1 << 12;
@@ -46,279 +42,19 @@ struct Cell {
     written: u32,
     value: u32,
     reader: u32,
-    /// The reader's epoch; of [`SEVERAL`] their set in [`Readers`]; of a [`CROWD`] the clock of the last that read.
+    /// The reader's epoch; for [`SEVERAL`] the number of their set; for a [`CROWD`] the clock of the last read.
     read: u32,
     strong_write: bool,
     strong_read: bool,
     /// Some of the reads were strong.
     waited: bool,
-    /// The thread of the block that stored, and the number of its strong access.
+    /// The thread that stored by a strong access.
     by: u32,
+    /// The number of that access in its block.
     number: u32,
 }
 
 type Chunk = Mutex<Vec<Cell>>;
-
-/// What is known of other blocks: up to which epoch.
-type Seen = HashMap<u32, u32>;
-
-fn raise(to: &mut Seen, from: &Seen) {
-    for (block, epoch) in from {
-        let known = to.entry(*block).or_default();
-        *known = (*known).max(*epoch);
-    }
-}
-
-#[derive(Debug, Default)]
-struct Block {
-    /// Fences executed, from 1 on.
-    epoch: u32,
-    /// The clock when each epoch from 1 on began.
-    begins: Vec<u32>,
-    /// The clock when it last read as one of a crowd: by a weak load, and by any.
-    last: [Option<u32>; 2],
-    /// Up to which clock those reads of others are ordered before what it does, after so many changes.
-    horizon: [(u32, u32); 2],
-    seen: Seen,
-    /// What it knew at its last fence.
-    released: Seen,
-}
-
-/// The order between blocks.
-#[derive(Debug, Default)]
-struct Blocks {
-    each: HashMap<u32, Block>,
-    /// By address of a word: what those knew who released it.
-    words: HashMap<u64, Seen>,
-    late: Late,
-    /// Epochs that have ended, of all blocks.
-    clock: u32,
-    /// How often what a block knows, or when it last read, has changed.
-    changes: u32,
-    /// The blocks that have read what a crowd has.
-    crowd: Vec<u32>,
-}
-
-/// Strong accesses without fences. They are no race by themselves, and mostly meant: loads that wait for a value. But a block that has read a later
-/// strong access of a thread, and then loads what this thread stored before, may find the old value, if no fence orders the thread's accesses. Where it uses the
-/// value as data ([`data_loads`]) that is wrong: `part[block] = sum; atomicInc(&count)` with a volatile `part`, and the block that counts last adds the parts.
-#[derive(Debug, Default)]
-struct Late {
-    /// Strong accesses of each block.
-    counts: HashMap<u32, u32>,
-    words: HashMap<u64, Message>,
-    /// What each block has read: by block and thread the number of a strong access.
-    read: HashMap<u32, HashMap<(u32, u32), u32>>,
-}
-
-/// What a word has passed on: of each block the thread and the number of its strong access. Where two threads of a block update a word, or more blocks
-/// than these, it is a counter and no message, and nothing is kept of it.
-#[derive(Debug)]
-enum Message {
-    From(HashMap<u32, (u32, u32)>),
-    Counter,
-}
-
-/// Blocks kept of a word at most.
-const BLOCKS: usize = 512;
-
-impl Late {
-    /// Thread `by` of block `me` accesses a word.
-    fn access(&mut self, (me, by): (u32, u32), word: u64, access: Strong) {
-        match (self.words.get(&word), access) {
-            (_, Strong::Store) | (None, Strong::Update) => {}
-            (None, Strong::Load) | (Some(Message::Counter), _) => return,
-            (Some(Message::From(known)), _) => {
-                let read = self.read.entry(me).or_default();
-                for (block, (thread, number)) in known {
-                    let to = read.entry((*block, *thread)).or_default();
-                    *to = (*to).max(*number);
-                }
-            }
-        }
-        if access == Strong::Load {
-            return;
-        }
-        let count = self.counts.entry(me).or_default();
-        *count += 1;
-        let message = self
-            .words
-            .entry(word)
-            .or_insert_with(|| Message::From(HashMap::new()));
-        if access == Strong::Store {
-            *message = Message::From(HashMap::from([(me, (by, *count))]));
-            return;
-        }
-        let Message::From(known) = message else {
-            return;
-        };
-        let other = known.get(&me).is_some_and(|(thread, _)| *thread != by);
-        if other || known.len() == BLOCKS {
-            *message = Message::Counter;
-        } else {
-            known.insert(me, (by, *count));
-        }
-    }
-}
-
-/// The strong loads whose values no predicate, function or atomic operation depends on: those that do not wait or choose.
-fn data_loads(p: &Program) -> Vec<bool> {
-    let mut out = vec![false; p.insts.len()];
-    for body in &p.bodies {
-        let range = body.start as usize..body.end as usize;
-        for pc in range.clone() {
-            let is_load = matches!(&p.insts[pc].op, Op::Ld(a) if a.strong);
-            let Some((_, loaded)) = p.uses.get(pc).filter(|_| is_load) else {
-                continue;
-            };
-            let mut depends: Vec<Reg> = loaded.clone();
-            let mut before = 0;
-            while before != depends.len() {
-                before = depends.len();
-                for (reads, writes) in &p.uses[range.clone()] {
-                    if reads.iter().any(|r| depends.contains(r)) {
-                        let new = writes.iter().filter(|w| !depends.contains(w));
-                        depends.extend(new.copied().collect::<Vec<_>>());
-                    }
-                }
-            }
-            let chooses = depends.iter().any(|r| r.file == File::Pred);
-            out[pc] = !chooses
-                && range.clone().all(|k| {
-                    let other = matches!(
-                        p.insts[k].op,
-                        Op::Call(_) | Op::Atom(_) | Op::Atoms(_) | Op::Atom128(_) | Op::Brx { .. }
-                    );
-                    !other || !p.uses[k].0.iter().any(|r| depends.contains(r))
-                });
-        }
-    }
-    out
-}
-
-impl Blocks {
-    /// Ends the epoch of block `me`: what it knew then.
-    fn release(&mut self, me: u32) -> Seen {
-        let block = self.each.entry(me).or_default();
-        let mut known = block.seen.clone();
-        known.insert(me, block.epoch + 1);
-        block.epoch += 1;
-        block.begins.push(self.clock + 1);
-        self.clock += 1;
-        self.changes += 1;
-        known
-    }
-
-    /// Block `me` reads at this clock as one of a crowd.
-    fn read_in_crowd(&mut self, me: u32, clock: u32, strong: bool) {
-        let block = self.each.entry(me).or_default();
-        if block.last == [None; 2] {
-            self.crowd.push(me);
-        }
-        for last in &mut block.last[usize::from(strong)..] {
-            *last = (*last).max(Some(clock));
-        }
-        self.changes += 1;
-    }
-
-    /// The same of a read of the past: before the end of its epoch.
-    fn has_read_in_crowd(&mut self, (block, epoch): Read, strong: bool) {
-        let begins = self.each.get(&block).map(|b| &b.begins);
-        let end = begins.and_then(|b| b.get(epoch as usize)).copied();
-        self.read_in_crowd(block, end.map_or(self.clock, |end| end - 1), strong);
-    }
-
-    /// Up to which clock the reads of crowds are ordered before what block `me` does now: the weak ones, or also those of words that blocks have
-    /// `waited` for. A block of which `me` knows all reads is no bound.
-    fn horizon(&mut self, me: u32, waited: bool) -> u32 {
-        let (changes, which) = (self.changes, usize::from(waited));
-        let seen = match self.each.get(&me) {
-            None => return 0,
-            Some(block) if block.horizon[which].1 == changes => return block.horizon[which].0,
-            Some(block) => &block.seen,
-        };
-        let bound = |other: &u32| {
-            let block = self.each.get(other)?;
-            let epoch = seen.get(other).and_then(|e| e.checked_sub(1));
-            let begun = epoch.and_then(|e| block.begins.get(e as usize).copied());
-            let begun = begun.unwrap_or(0);
-            (block.last[which] >= Some(begun)).then_some(begun)
-        };
-        let others = self.crowd.iter().filter(|other| **other != me);
-        let least = others.filter_map(bound).min().unwrap_or(u32::MAX);
-        if let Some(block) = self.each.get_mut(&me) {
-            block.horizon[which] = (least, changes);
-        }
-        least
-    }
-}
-
-/// A reader of a unit: the block and its epoch.
-type Read = (u32, u32);
-
-/// Small sets of blocks that have read the same units. Many units have the same readers, so that each set is kept once: a set is another one and one reader more.
-#[derive(Debug, Default)]
-struct Readers {
-    /// By number from 1 on, with how many readers it has; 0 is the empty set.
-    sets: Vec<(u32, Read, u8)>,
-    numbers: HashMap<(u32, Read), u32>,
-    /// What becomes of a set when this block reads in this epoch.
-    after: HashMap<(u32, Read), u32>,
-    /// The last of those: neighbouring units mostly have the same readers.
-    last: Option<((u32, Read), u32)>,
-}
-
-impl Readers {
-    fn with(&mut self, set: u32, read: Read) -> u32 {
-        let members = self.at(set).map_or(0, |(_, _, members)| members);
-        if set == UNKNOWN || members == MEMBERS || self.sets.len() >= SETS {
-            return UNKNOWN;
-        }
-        let (sets, next) = (&mut self.sets, self.numbers.len() as u32 + 1);
-        *self.numbers.entry((set, read)).or_insert_with(|| {
-            sets.push((set, read, members + 1));
-            next
-        })
-    }
-
-    fn at(&self, set: u32) -> Option<(u32, Read, u8)> {
-        self.sets.get(set.wrapping_sub(1) as usize).copied()
-    }
-
-    fn of(&self, set: u32) -> impl Iterator<Item = Read> {
-        let mut next = set;
-        std::iter::from_fn(move || {
-            let (rest, read, _) = self.at(next)?;
-            next = rest;
-            Some(read)
-        })
-    }
-
-    /// The set when `read` comes to `set`. Readers that are `ordered` before it are left out: what comes after it comes after them.
-    fn add(&mut self, set: u32, read: Read, ordered: impl Fn(Read) -> bool) -> u32 {
-        if let Some((_, after)) = self.last.filter(|(of, _)| *of == (set, read)) {
-            return after;
-        }
-        if let Some(after) = self.after.get(&(set, read)) {
-            self.last = Some(((set, read), *after));
-            return *after;
-        }
-        let others: Vec<Read> = self.of(set).collect();
-        let keeps = |r: &Read| r.0 != read.0 && !ordered(*r);
-        let after = if others.iter().all(keeps) {
-            self.with(set, read)
-        } else {
-            let kept = others.iter().rev().filter(|r| keeps(r));
-            let kept = kept.fold(0, |set, r| self.with(set, *r));
-            self.with(kept, read)
-        };
-        if after != UNKNOWN {
-            self.after.insert((set, read), after);
-            self.after.insert((after, read), after);
-        }
-        after
-    }
-}
 
 /// An access of one block.
 #[derive(Clone, Copy)]
@@ -395,8 +131,7 @@ impl GlobalShadow {
         order.late.access((me, by), word, access);
         let before = order.words.get(&word).cloned();
         if let (Some(known), Strong::Load | Strong::Update) = (&before, access) {
-            raise(&mut order.each.entry(me).or_default().seen, known);
-            order.changes += 1;
+            order.acquire(me, known);
         }
         if access == Strong::Load {
             return;

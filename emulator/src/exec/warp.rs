@@ -144,9 +144,11 @@ pub(crate) struct Warp {
     pub(super) apart: u32,
     /// Lanes that stand before a barrier.
     at_barrier: u32,
-    /// Lanes of several splits whose next instruction is executed as one, 0 if there are none: the split that executes it, and its own lanes.
+    /// Lanes of several splits that execute their next instruction as one; 0 if there are none.
     pub(super) joint: u32,
+    /// The split that executes the instruction of the `joint` lanes.
     executes: usize,
+    /// The lanes of that split.
     own: u32,
     pub(crate) local: Local,
     /// Where the frame of each lane's function starts in its local memory, and where it ends.

@@ -65,6 +65,9 @@ impl RmsNorm {
     }
 }
 
+/// What is done with a tile of the rows: its index and its numbers.
+type Visit<'a> = dyn FnMut(&mut Kernel, Expr, &Fragment) -> Result<(), ViewError> + 'a;
+
 /// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y.
 ///
 /// # Errors
@@ -157,49 +160,45 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
     // From the sum of the squares.
     let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
     let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
-    if tile.is_in_registers() {
+    // A row in registers is summed as it is. Of a longer one, sums are kept for a tile; with a residual, there are registers for one vector of them.
+    let mut resident = None;
+    let squares = if tile.is_in_registers() {
         let x = load(&mut k, zero, true)?;
         let squares = x.map(&mut k, |k, x| x.mul(k, x))?;
-        let scale = squares
-            .reduce(&mut k, 1, Combine::Add)?
-            .map(&mut k, scale)?;
-        let mut by = None;
-        if variant.quantized.is_some() {
-            let like = steps.place(&mut k, zero)?;
-            let most = k.fragment_of(&like, 0.0)?;
-            largest(&mut k, zero, &x, &scale, &most)?;
-            by = quantum(&mut k, &most)?;
-        }
-        store(&mut k, zero, &x, &scale, by.as_ref())?;
-        return Ok(k.build(arch)?);
-    }
-    // With a residual there are registers for one vector of sums.
-    let (first, parts) = match &residual {
-        None => (steps.share(&mut k, &x, zero)?, 1),
-        Some(_) => (steps.place(&mut k, zero)?, tile.steps as usize),
+        resident = Some(x);
+        squares
+    } else {
+        let (like, parts) = match &residual {
+            None => (steps.share(&mut k, &x, zero)?, 1),
+            Some(_) => (steps.place(&mut k, zero)?, tile.steps as usize),
+        };
+        let squares = k.fragment_of(&like, 0.0)?;
+        steps.tiles(&mut k, cols, |k, j| {
+            let x = load(k, j, true)?;
+            let mut parts = x.split(1, parts)?.into_iter();
+            parts.try_for_each(|x| squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum)))
+        })?;
+        squares
     };
-    let squares = k.fragment_of(&first, 0.0)?;
-    steps.tiles(&mut k, cols, |k, j| {
-        let x = load(k, j, true)?;
-        let mut parts = x.split(1, parts)?.into_iter();
-        parts.try_for_each(|x| squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum)))
-    })?;
     let scale = squares
         .reduce(&mut k, 1, Combine::Add)?
         .map(&mut k, scale)?;
+
+    // Visits the row again: in the registers, or tile by tile from memory.
+    let again = |k: &mut Kernel, visit: &mut Visit<'_>| match &resident {
+        Some(x) => visit(k, zero, x),
+        None => steps.tiles(k, cols, |k, j| {
+            let x = load(k, j, false)?;
+            visit(k, j, &x)
+        }),
+    };
     let mut by = None;
     if variant.quantized.is_some() {
         let like = steps.place(&mut k, zero)?;
         let most = k.fragment_of(&like, 0.0)?;
-        steps.tiles(&mut k, cols, |k, j| {
-            let x = load(k, j, false)?;
-            largest(k, j, &x, &scale, &most)
-        })?;
+        again(&mut k, &mut |k, j, x| largest(k, j, x, &scale, &most))?;
         by = quantum(&mut k, &most)?;
     }
-    steps.tiles(&mut k, cols, |k, j| {
-        let x = load(k, j, false)?;
-        store(k, j, &x, &scale, by.as_ref())
-    })?;
+    again(&mut k, &mut |k, j, x| store(k, j, x, &scale, by.as_ref()))?;
     Ok(k.build(arch)?)
 }

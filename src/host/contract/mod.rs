@@ -169,8 +169,8 @@ impl Contract {
     /// Source text of a host in a language. It depends on nothing: it names the kernels, their grids and the values of their parameters, checks the buffers'
     /// addresses, and leaves the launch to the program that includes it; that for cudarc launches.
     ///
-    /// The text of a kernel of one's own takes its sizes and other numbers as arguments, and checks that it was proven for them. That of a product, of a
-    /// kernel from elsewhere, and of one with tensor maps is for the sizes of this contract.
+    /// The text of a custom kernel takes its sizes and other numbers as arguments, and checks that it was proven for them. The text of a GEMM, of PTX
+    /// from elsewhere, and of a kernel with tensor maps is for the sizes of this contract.
     ///
     /// # Errors
     ///

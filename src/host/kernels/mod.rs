@@ -1,4 +1,4 @@
-//! The kernels that come with Tilewright, each on a problem: what to launch, with which tensors, and what is right.
+//! Problems for the kernels that come with Tilewright: the kernel, its tensors, and a reference.
 //!
 //! A [`Problem`] has the sizes, a kernel for them, the shapes of the tensors, and a reference in f64 with the error that rounding allows for each element. The
 //! reference shares nothing with the kernel but the formula.

@@ -357,6 +357,37 @@ impl Outcome {
         )
     }
 
+    /// Everything that a run of any size shows to be wrong, its numbers apart: what [`Outcome::clean`] says, and accesses that took other wavefronts than
+    /// proven ([`Outcome::counted_as_proven`]). Where the size leaves some accesses out, the others may take fewer.
+    ///
+    /// ```
+    /// use tilewright::host::{Arg, On, PtxKernel, run};
+    ///
+    /// let text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }";
+    /// let nothing = PtxKernel::new(text, "nothing")?;
+    /// assert!(run(&nothing, On::Emulator, [])?.findings().is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn findings(&self) -> Vec<String> {
+        let reasons = |checked: Result<(), OutcomeError>| checked.err().map(|e| e.reasons);
+        let mut findings = reasons(self.clean()).unwrap_or_default();
+        if self.ran != Ran::Emulator || self.launches == 0 {
+            return findings;
+        }
+        if self.accesses.iter().all(|a| a.wavefronts.is_some()) {
+            findings.extend(reasons(self.counted_as_proven()).unwrap_or_default());
+        } else {
+            findings.extend(self.accesses.iter().filter_map(|a| {
+                let (name, proven) = (&a.proof.access, a.proof.wavefronts);
+                let (_, most) = a.wavefronts.filter(|(_, most)| *most > proven)?;
+                Some(format!(
+                    "the access `{name}` took {most} wavefronts, and {proven} are proven"
+                ))
+            }));
+        }
+        findings
+    }
+
     /// Asserts [`Outcome::clean`].
     ///
     /// ```should_panic

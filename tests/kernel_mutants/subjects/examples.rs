@@ -1,4 +1,4 @@
-//! The subjects of the kernels that come with Tilewright and are no products, and of the examples.
+//! The subjects of `tilewright::kernels` and of the examples.
 
 #![allow(clippy::duplicate_mod)] // Each example is a program of its own, with what they share.
 
@@ -35,7 +35,7 @@ fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
     }
 }
 
-/// A kernel on problems that differ in their sizes alone, of random tensors.
+/// A kernel on problems of several sizes, with random tensors.
 fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>) -> Subject {
     let kernel = first.kernel(Arch(80)).expect("proven");
     let outputs = first
@@ -75,7 +75,7 @@ fn random(n: usize) -> Vec<f32> {
 /// An operation on rows of f32, by the kernel for rows of 70.
 fn on_rows(name: &str, operation: RowOperation) -> Subject {
     let of = |rows, cols| Rows::new(operation, Element::F32, rows, cols);
-    // Every length, but for a few.
+    // Every third length.
     let lengths = (1..70).step_by(3).map(|cols| of(1 + cols % 19, cols));
     let problems = [of(5, 70), of(9, 67)].into_iter().chain(lengths);
     shipped(name, &of(5, 70), problems.collect())

@@ -6,9 +6,8 @@
 //! cargo run --release -p host-cudarc -- kernel.ptx transpose.ptx
 //! ```
 //!
-//! `kernel.rs` and `transpose.rs` are the contracts as `--emit-host` writes them: that of the product is for one problem, that of a kernel of one's own takes the
-//! sizes. The PTX files are read when the program runs. In Rust without
-//! dependencies the launches are values, and cudarc passes an argument by what it points to, so that they are pushed one by one in the order of the kernel's
+//! `kernel.rs` and `transpose.rs` are the contracts as `--emit-host` writes them: that of the GEMM is for one problem, that of the transpose takes the
+//! sizes. The PTX files are read when the program runs. In Rust without dependencies the launches are values, and cudarc passes an argument by what it points to, so that they are pushed one by one in the order of the kernel's
 //! parameters. The text for cudarc does that itself, with buffers of the right types.
 
 use std::sync::Arc;
