@@ -42,4 +42,4 @@ pub use arch::{Arch, UnknownArch};
 #[cfg(feature = "kernels")]
 pub use formulas::{Formula, Formulas, Range, Stated};
 #[cfg(feature = "kernels")]
-pub use proven::{Buffer, ContractError, Proven, Usage};
+pub use proven::{Buffer, ContractError, Elements, Proven, Usage};

@@ -1,5 +1,6 @@
 //! A kernel of one's own, proven and printed: text, proof and launch contract.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use crate::Arch;
@@ -45,6 +46,44 @@ pub struct Proven {
     read: Vec<usize>,
     /// Outputs that it combines values into by atomic operations.
     combined: Vec<usize>,
+}
+
+/// What an author states of all elements of an input of 32-bit integers. [`Proven::stated`] has it.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Elements {
+    /// No two are equal.
+    Distinct,
+    /// They are in this range.
+    Within(std::ops::Range<i64>),
+}
+
+impl Elements {
+    /// The first element that is not as stated, and its number; of two equal ones the second.
+    ///
+    /// ```
+    /// use layout_codegen::Elements;
+    ///
+    /// assert_eq!(Elements::Distinct.refuted_by([3, 1, 3]), Some((2, 3)));
+    /// assert_eq!(Elements::Within(0..3).refuted_by([2, 0, -1]), Some((2, -1)));
+    /// assert_eq!(Elements::Within(0..3).refuted_by([]), None);
+    /// ```
+    pub fn refuted_by(&self, elements: impl IntoIterator<Item = i32>) -> Option<(usize, i32)> {
+        let mut known = HashSet::new();
+        let mut all = elements.into_iter().enumerate();
+        all.find(|(_, x)| match self {
+            Elements::Distinct => !known.insert(*x),
+            Elements::Within(range) => !range.contains(&i64::from(*x)),
+        })
+    }
+}
+
+impl fmt::Display for Elements {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Elements::Distinct => f.write_str("distinct"),
+            Elements::Within(range) => write!(f, "in {}..{}", range.start, range.end),
+        }
+    }
 }
 
 /// What a kernel does with a buffer of its launch.
@@ -836,11 +875,21 @@ impl Proven {
         found.map(|(_, element, alignment, usage)| (element, alignment, usage))
     }
 
-    /// The inputs of which no two elements are equal, as their author states ([`Kernel::assume_distinct`]).
-    pub fn distinct(&self) -> impl Iterator<Item = &str> {
+    /// What the author states of the elements of inputs ([`Kernel::assume_distinct`], [`Kernel::assume_range`]), by the names of their parameters, for a launch with
+    /// these sizes.
+    pub fn stated(&self, size: impl Fn(&str) -> Option<u64>) -> Vec<(String, Elements)> {
+        let of = |name: &str| size(name).map_or(0, |v| i64::try_from(v).unwrap_or(i64::MAX));
+        let value = |e| i64::try_from(self.entry.pool.evaluate(e, &of)).unwrap_or(i64::MAX);
         let buffers = self.entry.buffers.iter();
-        let distinct = buffers.filter(|b| b.distinct.is_some());
-        distinct.map(|b| b.name.as_str())
+        let stated = buffers.flat_map(|b| b.stated.iter().map(move |s| (b, s.elements)));
+        let stated = stated.map(|(b, elements)| {
+            let elements = match elements {
+                ir::Elements::Distinct => Elements::Distinct,
+                ir::Elements::Within(low, high) => Elements::Within(value(low)..value(high)),
+            };
+            (b.name.clone(), elements)
+        });
+        stated.collect()
     }
 
     fn described(&self) -> Vec<(&ir::Buffer, Option<Element>, u64, Usage)> {

@@ -130,6 +130,10 @@ pub(crate) fn kernel(p: &Program) -> Built<Kernel> {
         if global.special && !global.output {
             k.assume_distinct(&view, "the fuzz gives a permutation");
         }
+        if let Some([low, high]) = &global.range {
+            let (low, high) = (scope.ix(&mut k, low)?, scope.ix(&mut k, high)?);
+            k.assume_range(&view, low, high, "the fuzz gives such");
+        }
         scope.globals.push(view);
     }
     for (i, tile) in p.shared.iter().enumerate() {

@@ -160,6 +160,7 @@ impl Maker {
             extents: extents.to_vec(),
             output,
             special: false,
+            range: None,
         });
         Memory::Global(self.p.globals.len() - 1)
     }

@@ -39,6 +39,18 @@ impl Maker {
     fn integers(&mut self) -> (Ix, Memory, Ix) {
         let n = self.extent();
         let x = self.global(Element::S32, std::slice::from_ref(&n), false);
+        if self.r.chance(40) {
+            let low = Ix::Const(self.r.pick(&[0, 0, 0, 0, 1, -1]));
+            let t = self.t();
+            let high = match self.r.below(4) {
+                0 => n.clone(),
+                1 => sum(n.clone(), Ix::Const(self.r.pick(&[-1, 1]))),
+                _ => Ix::Const(self.r.pick(&[t, t, t - 1, t + 1, 16, 2])),
+            };
+            if let Some(last) = self.p.globals.last_mut() {
+                last.range = Some([low, high]);
+            }
+        }
         let tile = self.t();
         let at = self.axis(&n, tile);
         (n, x, at)
@@ -67,7 +79,10 @@ impl Maker {
                 self.p.body.push(Stmt::Barrier);
             }
             let most = self.r.pick(&[t - 1, t - 1, t - 1, t, t / 2]);
-            let at = Ix::Clamp(Box::new(row), 0, most);
+            let at = match self.r.chance(60) {
+                true => Ix::Clamp(Box::new(row), 0, most),
+                false => row,
+            };
             let other = Float::Element(s, vec![at]);
             value = Float::Binary(FloatOp::Add, Box::new([value, other]));
         }
@@ -200,7 +215,11 @@ impl Maker {
             self.p.body.push(Stmt::Barrier);
         }
         let most = self.r.pick(&[bins - 1, bins - 1, bins - 1, bins]);
-        let bin = Ix::Clamp(Box::new(Ix::Data(x, vec![i.clone()], true)), 0, most);
+        let bin = Ix::Data(x, vec![i.clone()], true);
+        let bin = match self.r.chance(60) {
+            true => Ix::Clamp(Box::new(bin), 0, most),
+            false => bin,
+        };
         let how = self
             .r
             .pick(&[Combine::Add, Combine::Add, Combine::Max, Combine::Min]);

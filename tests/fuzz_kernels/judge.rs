@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tilewright::codegen::ir::{Kernel, ParamKind};
 use tilewright::codegen::prove::ProofError;
-use tilewright::codegen::{Arch, Buffer, Formula, Proven, Range, Usage};
+use tilewright::codegen::{Arch, Buffer, Elements, Formula, Proven, Usage};
 use tilewright::emulator::{
     self, FindingKind, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
 };
@@ -237,6 +237,14 @@ fn case(
         let (Ok(grid), Ok(buffers)) = (kernel.grid(of), kernel.buffers(of)) else {
             continue;
         };
+        // A tensor with elements that are in no range is not as stated.
+        let stated = kernel.stated(of);
+        let empty = stated
+            .iter()
+            .any(|(_, s)| matches!(s, Elements::Within(range) if range.is_empty()));
+        if empty && buffers.iter().any(|b| b.bytes > 0) {
+            continue;
+        }
         let blocks = grid.iter().fold(1u64, |n, g| n.saturating_mul((*g).into()));
         let bytes = buffers.iter().fold(0u64, |n, b| n.saturating_add(b.bytes));
         if bytes > BYTES || blocks.saturating_mul(p.threads.into()) > THREADS {
@@ -289,6 +297,19 @@ fn permutation(r: &mut Random, n: usize) -> Vec<u8> {
     all.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
+/// `n` numbers of a range, its ends among them.
+fn within(r: &mut Random, n: usize, range: &std::ops::Range<i64>) -> Vec<u8> {
+    let width = (range.end - range.start).max(1) as usize;
+    let mut number = || match r.below(4) {
+        0 => range.start,
+        1 => range.end - 1,
+        _ => range.start + r.below(width) as i64,
+    };
+    (0..n)
+        .flat_map(|_| (number() as i32).to_le_bytes())
+        .collect()
+}
+
 /// What a host computes by formulas that is not what the contract says.
 fn formulas(
     kernel: &Proven,
@@ -309,7 +330,7 @@ fn formulas(
             return Some(format!("a formula of `{name}` is not {}: {f:?}", b.bytes));
         }
     }
-    let outside = |range: &&Range| {
+    let outside = |range: &&tilewright::codegen::Range| {
         let n = size(&range.name);
         of(&range.name).is_some() && (n > range.most || n % range.multiple != 0)
     };
@@ -347,8 +368,9 @@ fn run(
             return Err(format!("`{}` is described in two ways", b.name));
         }
     }
-    if let Some(name) = kernel.distinct().find(|name| kernel.buffer(name).is_none()) {
-        return Err(format!("`{name}` has distinct elements and is no buffer"));
+    let stated = kernel.stated(of);
+    if let Some((name, _)) = stated.iter().find(|(n, _)| kernel.buffer(n).is_none()) {
+        return Err(format!("`{name}` has stated elements and is no buffer"));
     }
     let mut memory = GlobalMemory::new();
     let mut r = Random::of(case.data, 2);
@@ -363,12 +385,12 @@ fn run(
                 .poison(address, buffer.bytes)
                 .map_err(|e| refused(&e))?;
         } else {
-            let global = p.globals.get(number(&buffer.name));
-            let distinct = global.is_some_and(|g| g.special && !g.output);
-            let content = if distinct {
-                permutation(&mut r, buffer.bytes as usize / 4)
-            } else {
-                data(&mut r, buffer.bytes as usize)
+            let bytes = buffer.bytes as usize;
+            let elements = stated.iter().find(|(name, _)| *name == buffer.name);
+            let content = match elements.map(|(_, stated)| stated) {
+                Some(Elements::Distinct) => permutation(&mut r, bytes / 4),
+                Some(Elements::Within(range)) => within(&mut r, bytes / 4, range),
+                None => data(&mut r, bytes),
             };
             memory.write(address, &content).map_err(|e| refused(&e))?;
         }

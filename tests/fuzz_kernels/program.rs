@@ -334,6 +334,8 @@ pub(crate) struct Global {
     pub(crate) output: bool,
     /// Of an output, that some of it is written; of an input, that its elements are distinct.
     pub(crate) special: bool,
+    /// The range that the elements of an input are stated to be in.
+    pub(crate) range: Option<[Ix; 2]>,
 }
 
 /// A tile in shared memory.

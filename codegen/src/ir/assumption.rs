@@ -5,6 +5,8 @@
 //! names it, the text carries it as a comment, and one of parameters alone, stated for the whole kernel, is checked at every launch. The kernels that come
 //! with this crate need none.
 //!
+//! Of the elements of an input of integers an author may state that they are distinct, or in a range (`Kernel::assume_distinct`, `Kernel::assume_range`).
+//!
 //! ```text
 //! k.assume(n, Cmp::Ge, one, "callers have no empty rows")     a fact for the prover
 //!                                                              // assumed: n >= 1 (callers have no empty rows)
@@ -119,6 +121,37 @@ impl Assumption {
             Cmp::Ge => a >= b,
             Cmp::Eq => a == b,
             Cmp::Ne | Cmp::Neu => a != b,
+        }
+    }
+}
+
+/// What an author states of all elements of an input of integers, and why.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Stated {
+    /// What it is.
+    pub(crate) elements: Elements,
+    /// Why it holds, in the author's words.
+    pub(crate) reason: String,
+}
+
+/// What holds of all elements of an input.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) enum Elements {
+    /// No two are equal.
+    Distinct,
+    /// They are at least the first, and less than the second, which are made of sizes.
+    Within(Expr, Expr),
+}
+
+impl Elements {
+    /// The condition as text.
+    pub(crate) fn condition(self, name: &str, pool: &Pool) -> String {
+        match self {
+            Elements::Distinct => format!("the elements of `{name}` are distinct"),
+            Elements::Within(low, high) => {
+                let [low, high] = [low, high].map(|e| text(pool, e));
+                format!("the elements of `{name}` are in {low}..{high}")
+            }
         }
     }
 }

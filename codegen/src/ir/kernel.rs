@@ -110,6 +110,8 @@ pub struct Kernel {
     variables: HashMap<String, Operand>,
     /// Those that values give: indices from data.
     indices: HashSet<String>,
+    /// The numbers that loaded integers are in, where an author states them.
+    ranges: HashMap<Reg, (i64, i64)>,
     names: u32,
     registers: BTreeMap<Class, u32>,
     addresses: BTreeSet<Reg>,
@@ -223,6 +225,7 @@ impl Kernel {
             scopes: vec![Scope::default()],
             variables: HashMap::new(),
             indices: HashSet::new(),
+            ranges: HashMap::new(),
             names: 0,
             registers: BTreeMap::new(),
             addresses: BTreeSet::new(),

@@ -53,7 +53,7 @@ mod value;
 pub(crate) use address::Address;
 pub use address::Space;
 pub use assumption::AssumptionError;
-pub(crate) use assumption::{Assumption, checked};
+pub(crate) use assumption::{Assumption, Elements, Stated, checked};
 pub(crate) use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::Entry;

@@ -3,6 +3,7 @@
 use layout_core::Swizzled;
 
 use super::address::Space;
+use super::assumption::{Elements, Stated};
 use super::inst::Axis;
 use super::value::Reg;
 use crate::index::Expr;
@@ -63,8 +64,23 @@ pub(crate) struct Buffer {
     pub(crate) arrangement: Arrangement,
     /// What the kernel does with it.
     pub(crate) role: Role,
-    /// No two of its elements are equal: why, in the author's words.
-    pub(crate) distinct: Option<String>,
+    /// What the author states of its elements.
+    pub(crate) stated: Vec<Stated>,
+}
+
+impl Buffer {
+    /// Whether no two elements are equal, as the author states.
+    pub(crate) fn is_distinct(&self) -> bool {
+        self.stated.iter().any(|s| s.elements == Elements::Distinct)
+    }
+
+    /// The ranges that the elements are in, as the author states.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (Expr, Expr)> {
+        self.stated.iter().filter_map(|s| match s.elements {
+            Elements::Within(low, high) => Some((low, high)),
+            Elements::Distinct => None,
+        })
+    }
 }
 
 /// How coordinates become addresses.

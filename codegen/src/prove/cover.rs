@@ -70,8 +70,14 @@ pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, P
                     reason: "copies by TMA write it".to_owned(),
                 });
             }
+            if stores.is_empty() {
+                return Err(ProofError::Coverage {
+                    output: buffer.name.clone(),
+                    reason: "no element of it is stored".to_owned(),
+                });
+            }
             let axes = several(entry, trace);
-            let distinct = |of: usize| entry.buffers[of].distinct.is_some();
+            let distinct = |of: usize| entry.buffers[of].is_distinct();
             apart::at_most_once(trace, (&loads, &stores), &axes, &distinct).map_err(|reason| {
                 ProofError::Shared {
                     output: buffer.name.clone(),

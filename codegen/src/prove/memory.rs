@@ -258,12 +258,14 @@ impl Machine<'_> {
         };
         let coordinates: Vec<Lin> = coordinates.into_iter().map(|e| self.evaluate(e)).collect();
         let guard = s.guard.map(|p| self.guard(p));
+        let range = self.stated_range(buffer);
         for (v, &r) in (0..).zip(to) {
             let mut at = coordinates.clone();
             if let Some(last) = at.last_mut() {
                 *last = last.plus(v);
             }
-            let element = self.symbols.element(buffer, at, Ty::U32.range());
+            let element = self.symbols.element(buffer, at, range);
+            self.learn_range(buffer, &element, guard.as_ref());
             let value = match &guard {
                 None => Val::Int(element),
                 // Threads that leave the load out keep what they had.
@@ -275,6 +277,34 @@ impl Machine<'_> {
                 },
             };
             self.registers.insert(r, value);
+        }
+    }
+
+    /// The numbers that an element of an input may be: those that an author states, or those of its type. Registers hold bits, so that either sign may stand for them.
+    fn stated_range(&self, buffer: usize) -> (i128, i128) {
+        let pool = &self.entry.pool;
+        let stated = self.entry.buffers[buffer].ranges();
+        let bounds = stated.map(|(low, high)| (pool.facts(low).lo, pool.facts(high).hi - 1));
+        let all = bounds.reduce(|(a, b), (low, high)| (a.max(low), b.min(high)));
+        // Where two ranges have nothing in common, an input has no elements: nothing is made of that.
+        let some = all.filter(|(low, high)| low <= high);
+        some.map_or(Ty::U32.range(), |(low, high)| (low.into(), high.into()))
+    }
+
+    /// What an author states of an input becomes a fact of an element that is loaded. Where it is not loaded there may be no element.
+    fn learn_range(&mut self, buffer: usize, element: &Lin, loaded: Option<&Rc<Formula>>) {
+        let entry = self.entry;
+        for (low, high) in entry.buffers[buffer].ranges() {
+            let (low, high) = (self.evaluate(low), self.evaluate(high));
+            for room in [element.sub(&low), high.sub(element).plus(-1)] {
+                let mut fact = Rc::new(Formula::ge(room));
+                if let Some(loaded) = loaded {
+                    fact = Formula::or(&loaded.not(), &fact);
+                }
+                if !self.facts.all.contains(&fact) {
+                    self.learn(&fact);
+                }
+            }
         }
     }
 

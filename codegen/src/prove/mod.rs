@@ -204,14 +204,14 @@ fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelPr
     ring::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
-    let distinct = entry.buffers.iter().filter_map(|b| {
-        Some(Assumed {
-            condition: format!("the elements of `{}` are distinct", b.name),
-            reason: b.distinct.clone()?,
+    let stated = entry.buffers.iter().flat_map(|b| {
+        b.stated.iter().map(|stated| Assumed {
+            condition: stated.elements.condition(&b.name, &entry.pool),
+            reason: stated.reason.clone(),
             checked: false,
         })
     });
-    trace.assumptions.extend(distinct);
+    trace.assumptions.extend(stated);
     Ok(KernelProof {
         shared: trace.shared_costs(model),
         global: trace.global_costs(),

@@ -328,7 +328,7 @@ macro_rules! of_index {
             pub fn to_index(self, k: &mut Kernel) -> Expr {
                 k.at_line();
                 let register = self.copied(k).register(k);
-                k.index_in(register, Ty::$ty)
+                k.index_in((register, self.src), Ty::$ty)
             }
 
             /// The value of an index expression, such as a coordinate or a size; modulo 2³².

@@ -191,55 +191,6 @@ impl Kernel {
         self.packed(name, element, extents, Role::Partial)
     }
 
-    /// States that no two elements of an input of integers are equal, such as those of a permutation, with the author's reason: what is stored at indices from it
-    /// is then stored once. The proof lists it. The launches of this library check it where they have the elements; other hosts keep to it.
-    ///
-    /// ```
-    /// use layout_codegen::Arch;
-    /// use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
-    /// use layout_codegen::value::Predicate;
-    ///
-    /// // y[to[i]] = x[i]
-    /// let mut k = Kernel::new("scatter", 128);
-    /// let n = k.size("n", 1 << 30);
-    /// let (x, to) = (k.input("x", Element::F32, &[n]), k.input("to", Element::S32, &[n]));
-    /// let y = k.partial_output("y", Element::F32, &[n]);
-    /// k.assume_distinct(&to, "a permutation");
-    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
-    /// let i = k.linear(&[(128, block), (1, thread)], 0);
-    /// let inside = Predicate::of(&mut k, i, Cmp::Lt, n);
-    /// k.when(inside, |k| {
-    ///     let (at, value) = (to.load::<u32>(k, &[i])?.to_index(k), x.load::<f32>(k, &[i])?);
-    ///     y.store(k, &[at], value)
-    /// })?;
-    /// let scatter = k.build(Arch(80))?;
-    /// // No launch of another host checks it.
-    /// let stated = &scatter.proof.assumptions[0];
-    /// assert_eq!(stated.to_string(), "the elements of `to` are distinct: a permutation (not checked)");
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    #[track_caller]
-    pub fn assume_distinct(&mut self, input: &View, reason: &str) {
-        self.at_line();
-        let buffer = (input.own(self).is_ok()).then(|| &mut self.buffers_mut()[input.buffer]);
-        match buffer {
-            Some(b) if b.role == Role::Input && b.element == Some(Element::S32) => {
-                b.distinct = Some(reason.to_owned());
-            }
-            _ => self.mistake("`assume_distinct` of what is no input of s32 of this kernel"),
-        }
-        if reason.trim().is_empty() || reason.contains(char::is_control) {
-            self.mistake(
-                "an assumption without a reason of one line: say in a few words why it holds",
-            );
-            return;
-        }
-        let name = input.name(self).escape_default().to_string();
-        self.describe(format!(
-            "assumed: the elements of `{name}` are distinct ({reason})"
-        ));
-    }
-
     fn packed(&mut self, name: &str, element: Element, extents: &[Expr], role: Role) -> View {
         let mut strides = Vec::new();
         let mut next = Stride::Fixed(1);
@@ -311,7 +262,7 @@ impl Kernel {
             extents,
             arrangement: Arrangement::Global { base, strides },
             role,
-            distinct: None,
+            stated: Vec::new(),
         });
         View {
             buffer,
@@ -480,7 +431,7 @@ impl Kernel {
                 offset,
             },
             role: Role::Partial,
-            distinct: None,
+            stated: Vec::new(),
         });
         View {
             buffer,

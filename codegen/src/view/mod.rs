@@ -30,6 +30,7 @@ mod error;
 mod fragment;
 mod partition;
 mod single;
+mod stated;
 #[cfg(test)]
 mod tests;
 mod tiled;

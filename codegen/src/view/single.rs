@@ -39,6 +39,7 @@ impl View {
         let (share, element) = self.single::<T>(k, at)?;
         let to = k.reg(T::CLASS);
         k.load_words(&share, 0, &[to], held(element).1)?;
+        k.loaded_from(self.buffer, to);
         Ok(Value::held(k, to))
     }
 

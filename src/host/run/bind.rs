@@ -1,7 +1,5 @@
 //! Arguments matched with parameters by name and type: what both devices then launch.
 
-use std::collections::HashMap;
-
 use layout_codegen::gemm::{MapArgument, MapSource};
 
 use super::arg::{Arg, Buffer, Role, Scalar};
@@ -137,15 +135,24 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
             }));
         }
     }
-    for name in &launches.distinct {
-        let buffer = buffers.iter().find(|(known, _)| known == name);
-        let content = buffer.and_then(|(_, b)| b.content.as_deref());
-        if let Some([first, second]) = content.and_then(equal_elements) {
-            let name = name.clone();
-            return Err(ArgError::NotDistinct {
+    for (name, stated) in &launches.stated {
+        let content = buffers.iter().find(|(known, _)| known == name);
+        let content = content.and_then(|(_, b)| b.content.as_deref());
+        // What a buffer has beyond its array is not read.
+        let least = launches.least_bytes.iter().find(|(known, _)| known == name);
+        let (Some(content), Some((_, bytes))) = (content, least) else {
+            continue;
+        };
+        let (words, _) = content.as_chunks::<4>();
+        let words = words.iter().take((*bytes / 4) as usize);
+        let refuted = stated.refuted_by(words.map(|word| i32::from_le_bytes(*word)));
+        if let Some((element, value)) = refuted {
+            let (name, stated) = (name.clone(), stated.clone());
+            return Err(ArgError::NotAsStated {
                 name,
-                first,
-                second,
+                element,
+                value,
+                stated,
             }
             .into());
         }
@@ -188,18 +195,6 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
         workspace_bytes: launches.workspace_bytes,
         promised,
     })
-}
-
-/// Two 32-bit integers of a buffer that are equal, by number.
-fn equal_elements(bytes: &[u8]) -> Option<[usize; 2]> {
-    let mut known = HashMap::new();
-    let (elements, _) = bytes.as_chunks::<4>();
-    for (i, element) in elements.iter().enumerate() {
-        if let Some(first) = known.insert(element, i) {
-            return Some([first, i]);
-        }
-    }
-    None
 }
 
 /// Checks the scalar arguments of a kernel, without its buffers: names, types and ranges, and that none is missing.

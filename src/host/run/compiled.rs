@@ -188,7 +188,7 @@ impl Runnable for CompiledKernel {
             least_bytes,
             workspace_bytes: 0,
             stores: Vec::new(),
-            distinct: Vec::new(),
+            stated: Vec::new(),
         })
     }
 

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use layout_codegen::ContractError;
 use layout_codegen::gemm::PlanError;
+use layout_codegen::{ContractError, Elements};
 #[cfg(feature = "emulator")]
 use ptx_emulator::{MemoryError, ParseError};
 #[cfg(feature = "gpu")]
@@ -85,14 +85,16 @@ pub enum ArgError {
         /// What was asked for.
         found: u64,
     },
-    /// A buffer has an element twice, and the kernel is proven for elements that are distinct.
-    NotDistinct {
+    /// An element of a buffer that is not as the kernel is proven for.
+    NotAsStated {
         /// The parameter.
         name: String,
-        /// The first of the two equal elements.
-        first: usize,
-        /// The second.
-        second: usize,
+        /// The number of the element; of two equal ones, of the second.
+        element: usize,
+        /// The element.
+        value: i32,
+        /// What the kernel is proven for.
+        stated: Elements,
     },
     /// A buffer without content that the kernel reads, or an input that it writes.
     Role {
@@ -123,7 +125,7 @@ impl ArgError {
             Self::OutOfRange { .. } => "argument_range",
             Self::TooShort { .. } => "buffer_too_short",
             Self::Misaligned { .. } => "buffer_misaligned",
-            Self::NotDistinct { .. } => "not_distinct",
+            Self::NotAsStated { .. } => "not_as_stated",
             Self::Role { .. } => "buffer_role",
             Self::Alignment { .. } => "bad_alignment",
         }
@@ -178,13 +180,23 @@ impl fmt::Display for ArgError {
                 f,
                 "the buffer for `{name}` is aligned to {found} bytes, and the kernel needs {needed}"
             ),
-            Self::NotDistinct {
+            Self::NotAsStated {
                 name,
-                first,
-                second,
+                element,
+                value,
+                stated: Elements::Distinct,
             } => write!(
                 f,
-                "elements {first} and {second} of `{name}` are equal, and the kernel is proven for elements that are distinct: give each once"
+                "element {element} of `{name}` is {value}, as one before it: the kernel is proven for elements that are distinct"
+            ),
+            Self::NotAsStated {
+                name,
+                element,
+                value,
+                stated,
+            } => write!(
+                f,
+                "element {element} of `{name}` is {value}: the kernel is proven for elements {stated}"
             ),
             Self::Role {
                 name,

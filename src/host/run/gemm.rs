@@ -277,7 +277,7 @@ impl Runnable for GemmKernel<'_> {
             workspace_bytes: launch.workspace_bytes,
             least_bytes,
             stores: Vec::new(),
-            distinct: Vec::new(),
+            stated: Vec::new(),
         })
     }
 

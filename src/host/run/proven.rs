@@ -91,13 +91,13 @@ impl Runnable for Proven {
             Some((b.name.clone(), stores))
         });
         let stores = stores.collect();
-        let distinct = self.distinct().map(str::to_owned).collect();
+        let stated = self.stated(size);
         let least_bytes = buffers.into_iter().map(|b| (b.name, b.bytes)).collect();
         if grid.contains(&0) {
             return Ok(Launches {
                 least_bytes,
                 stores,
-                distinct,
+                stated,
                 ..Launches::default()
             });
         }
@@ -122,7 +122,7 @@ impl Runnable for Proven {
             workspace_bytes: 0,
             least_bytes,
             stores,
-            distinct,
+            stated,
         })
     }
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use layout_codegen::Formulas;
 use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::{AccessProof, Assumed};
+use layout_codegen::{Elements, Formulas};
 
 use super::arg::{Arg, Role, Scalar};
 use super::element::BufferType;
@@ -256,8 +256,8 @@ pub struct Launches {
     /// What is promised of the stores to a buffer, by the name of its parameter: the emulator counts them, and [`Outcome::clean`](super::Outcome::clean)
     /// includes it.
     pub stores: Vec<(String, Stores)>,
-    /// Buffers of 32-bit integers of which no two elements are equal, by the names of their parameters: a run with others is refused.
-    pub distinct: Vec<String>,
+    /// What the kernel is proven for of the elements of buffers of 32-bit integers, by the names of their parameters: a run with others is refused.
+    pub stated: Vec<(String, Elements)>,
 }
 
 /// How often the elements of a buffer are stored, which are in the first [`least_bytes`](Launches::least_bytes) of it. [`Launches`] has it.

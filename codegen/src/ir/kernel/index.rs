@@ -41,16 +41,25 @@ impl Kernel {
 
     /// Records a mistake if an extent is not known from the sizes of a launch, or may be negative.
     pub(crate) fn of_sizes(&mut self, of: &str, extent: Expr) {
+        if self.pool.facts(extent).lo < 0 {
+            self.mistake(format!(
+                "an extent of {of} is not a size: it may be negative"
+            ));
+        }
+        self.sized(extent, || format!("an extent of {of}"));
+    }
+
+    /// Records a mistake if a value is not known from the sizes of a launch.
+    pub(crate) fn sized(&mut self, value: Expr, what: impl FnOnce() -> String) {
         let params = &self.params;
         let is_size = |name: &String| {
             let mut all = params.iter();
             all.any(|p| p.kind == ParamKind::U32 && p.name == *name)
         };
-        let known = self.pool.variables(extent).iter().all(is_size);
-        if !known || self.pool.facts(extent).lo < 0 {
+        if !self.pool.variables(value).iter().all(is_size) {
+            let what = what();
             self.mistake(format!(
-                "an extent of {of} is not a size: extents are made of sizes (`Kernel::size`) and numbers by sums, products and quotients, and are never negative, \
-                 so that a launch knows them"
+                "{what} is not a size: it is to be made of sizes (`Kernel::size`) and numbers by sums, products and quotients, so that a launch knows it"
             ));
         }
     }

@@ -215,8 +215,19 @@ impl Kernel {
         })
     }
 
-    /// The variable that a register holds from here to the end of the scope that is open: an index that a value gives.
-    pub(crate) fn index_in(&mut self, reg: Reg, ty: Ty) -> Expr {
+    /// Notes the range that an author states of what a register is loaded with, or 0 where nothing is.
+    pub(crate) fn loaded_from(&mut self, buffer: usize, reg: Reg) {
+        let bounds = self.buffers[buffer].ranges().map(|(low, high)| {
+            let (least, end) = (self.pool.facts(low).lo, self.pool.facts(high).hi);
+            (least.min(0) as i64, (end - 1).max(0) as i64)
+        });
+        if let Some(range) = bounds.reduce(|a, b| (a.0.max(b.0), a.1.min(b.1))) {
+            self.ranges.insert(reg, range);
+        }
+    }
+
+    /// The variable that a register holds from here to the end of the scope that is open: an index that the value `of` gives.
+    pub(crate) fn index_in(&mut self, (reg, of): (Reg, Src), ty: Ty) -> Expr {
         let scope = self.scope();
         if !scope.branches.is_empty() {
             self.mistake(
@@ -231,7 +242,14 @@ impl Kernel {
         self.bind_in(level, &name, reg, ty);
         self.indices.insert(name.clone());
         let (least, most) = ty.range();
-        self.pool.var(&name, least as i64, most as i64, level)
+        let (least, most) = (least as i64, most as i64);
+        let stated = match of {
+            Src::Reg(of) => self.ranges.get(&of).copied(),
+            _ => None,
+        };
+        let stated = stated.filter(|(low, high)| (least..=*high).contains(low) && *high <= most);
+        let (least, most) = stated.unwrap_or((least, most));
+        self.pool.var(&name, least, most, level)
     }
 
     /// The variable that equals `e` where that is in `least..=most`, and the nearer of the two ends elsewhere: what bounds an index from data.
