@@ -3,10 +3,11 @@
 use half::f16;
 use tilewright::codegen::Arch;
 use tilewright::codegen::index::Expr;
-use tilewright::codegen::ir::{Axis, Element, Kernel};
+use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
-use tilewright::codegen::view::View;
-use tilewright::host::{Arg, On, Outcome, run};
+use tilewright::codegen::value::{Predicate, S32};
+use tilewright::codegen::view::{Combine, View};
+use tilewright::host::{Arg, Contract, On, Outcome, Scalar, run};
 use tilewright::{Layout, TiledMma, atoms};
 
 use super::{Done, Result, layout};
@@ -728,5 +729,68 @@ fn copies_of_parts_are_refused() -> Result {
         })?;
     }
     assert!(k.build(HOPPER).is_err());
+    Ok(())
+}
+
+/// y = x + 1 in a grid that may begin beside the one before. `waits` says at which place it waits.
+fn beside(waits: &str) -> Result<Kernel> {
+    let mut k = Kernel::new("beside", 128);
+    let n = k.size("n", 1 << 20);
+    let x = k.input("x", Element::F32, &[n]);
+    let y = k.output("y", Element::F32, &[n]);
+    let counts = k.partial_output("counts", Element::S32, &[n]);
+    let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    let i = k.linear(&[(128, block), (1, thread)], 0);
+    let wait = |k: &mut Kernel, place: &str| {
+        if place == waits {
+            k.wait_for_grid();
+        }
+    };
+    wait(&mut k, "first");
+    let half = k.constant(64);
+    let lower = Predicate::of(&mut k, thread, Cmp::Lt, half);
+    k.when(lower, |k| {
+        wait(k, "some");
+        Done::Ok(())
+    })?;
+    counts.atomic(&mut k, &[i], Combine::Add, S32::from(1))?;
+    wait(&mut k, "behind an atomic operation");
+    let value = x.load::<f32>(&mut k, &[i])?;
+    k.launch_dependents();
+    let more = value.add(&mut k, 1.0);
+    y.store(&mut k, &[i], more)?;
+    Ok(k)
+}
+
+#[test]
+fn a_grid_beside_the_one_before_waits_for_it() -> Result {
+    let kernel = beside("first")?.build(HOPPER)?;
+    let contract = Contract::new(&kernel, [("n", Scalar::U32(100))])?;
+    assert!(contract.launches[0].beside_previous);
+    let x: Vec<f32> = (0..100_u8).map(f32::from).collect();
+    let args = [
+        ("n", size(100)),
+        ("x", Arg::input(&x)),
+        ("y", Arg::output::<f32>(100)),
+        ("counts", Arg::in_out(&[0_i32; 100])),
+    ];
+    let outcome = run(&kernel, On::Emulator, args)?;
+    clean(&outcome);
+    let y: Vec<f32> = outcome.get("y")?;
+    assert!(
+        x.iter()
+            .zip(y)
+            .all(|(x, y)| (x + 1.0).to_bits() == y.to_bits())
+    );
+    let code = |waits| -> Result<&'static str> {
+        Ok(beside(waits)?.build(HOPPER).expect_err(waits).code())
+    };
+    assert_eq!(code("some")?, "divergent");
+    assert_eq!(code("behind an atomic operation")?, "early");
+    // Without a wait it is launched behind the grid before; an older architecture has none.
+    let alone = beside("never")?.build(HOPPER)?;
+    let contract = Contract::new(&alone, [("n", Scalar::U32(100))])?;
+    assert!(!contract.launches[0].beside_previous);
+    assert!(beside("first")?.build(Arch(80)).is_err());
     Ok(())
 }

@@ -445,13 +445,39 @@ impl Kernel {
         self.push_hopper(None, product);
     }
 
-    /// Waits for the grid before, where this one is launched beside it; memory is touched behind this alone.
-    pub(crate) fn wait_for_grid(&mut self) {
+    /// Waits until the grid before on the stream is complete and its stores are visible (`griddepcontrol.wait`). A kernel with this may be
+    /// launched while that grid still runs (programmatic dependent launch): its contract says so (`beside_previous`), and `host::run` and the launches of several
+    /// kernels do it. All threads wait, outside of branches, loops and roles. The kernel touches memory behind the wait alone, which the prover checks. `sm_90` and later.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    ///
+    /// // y = x, where the grid before writes x: blocks compute their addresses while it ends.
+    /// let mut k = Kernel::new("copy", 128);
+    /// let n = k.size("n", 1 << 30);
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[n]));
+    /// let (block, thread) = (k.tiles(Axis::X, n, 128)?, k.thread());
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// k.wait_for_grid();
+    /// let element = x.load::<f32>(&mut k, &[i])?;
+    /// k.launch_dependents();
+    /// y.store(&mut k, &[i], element)?;
+    /// let copy = k.build(Arch(90))?;
+    /// assert!(copy.ptx.contains("griddepcontrol.wait;"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn wait_for_grid(&mut self) {
+        self.at_line();
         self.push_hopper(None, Hopper::WaitForGrid);
     }
 
-    /// Lets the grid behind be launched once all blocks of this one are running.
-    pub(crate) fn launch_dependents(&mut self) {
+    /// Lets the next grid on the stream be launched once all blocks of this one have come here or have ended (`griddepcontrol.launch_dependents`). It changes times alone: what that grid reads
+    /// of this one's output it reads behind its own wait ([`Kernel::wait_for_grid`]). `sm_90` and later.
+    #[track_caller]
+    pub fn launch_dependents(&mut self) {
+        self.at_line();
         self.push_hopper(None, Hopper::LaunchDependents);
     }
 
