@@ -20,16 +20,14 @@ use crate::workspace_root;
 /// What every build of the tests is given.
 const BUILD: [&str; 3] = ["test", "--workspace", "--all-features"];
 
-/// Those that take longest, which begin first: one that began last would have the machine to itself. Of the two that wait for each other (see
-/// [`MESSAGES`]), one begins when the other has ended.
-const LONGEST: [&str; 10] = [
-    "index_macros",
+/// Those that take longest, which begin first: one that began last would have the machine to itself.
+const LONGEST: [&str; 9] = [
     "mma_emulator",
+    "messages",
     "run_anything",
     "documentation",
     "kernel_mutants",
     "layout_codegen",
-    "macros",
     "addresses",
     "wgmma_emulator",
     "devices",
@@ -39,7 +37,7 @@ const LONGEST: [&str; 10] = [
 const ALONE: &str = "proof_times";
 
 /// The tests of the compiler's messages, which trybuild compiles, the crates that they need along with them.
-const MESSAGES: [&str; 2] = ["macros", "index_macros"];
+const MESSAGES: &str = "messages";
 
 /// The flags of trybuild, separated as cargo has them. By itself it compiles the needed crates without the last flag and then with it once more,
 /// since other flags make another crate. cargo takes this variable before any other source of flags: the first build serves.
@@ -224,7 +222,7 @@ fn binary(message: &Value, env: &[(&str, String)], libraries: &OsStr) -> Option<
         .env("CARGO_MANIFEST_PATH", manifest)
         .env(SEARCH_PATH, libraries);
     let target = message["target"]["name"].as_str()?;
-    if MESSAGES.contains(&target) {
+    if target == MESSAGES {
         let (variable, flags) = MESSAGES_FLAGS;
         command
             .env(variable, flags)

@@ -1,7 +1,4 @@
-//! `index_fn!`, `ptx_index!` and `kernel!`: what they accept, what they refuse and where they point; and that a compiled kernel launches as
-//! its plan does.
-//!
-//! `TRYBUILD=overwrite cargo test --test index_macros` writes the messages anew; read the difference.
+//! `kernel!`: a compiled kernel launches as its plan does.
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{
@@ -10,21 +7,6 @@ use tilewright::codegen::gemm::{
 use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::kernel;
-
-#[test]
-fn functions() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("tests/ui/index_fn/pass.rs");
-    cases.compile_fail("tests/ui/index_fn/[!p]*.rs");
-    cases.compile_fail("tests/ui/ptx_index/*.rs");
-}
-
-#[test]
-fn kernels() {
-    let cases = trybuild::TestCases::new();
-    cases.pass("tests/ui/kernel/pass.rs");
-    cases.compile_fail("tests/ui/kernel/[!p]*.rs");
-}
 
 const SGEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nt, arch = sm_80);
 

@@ -1,6 +1,8 @@
 //! What the macros and the typed layer accept and, mostly, what they refuse: each refusal's message is pinned in `ui/`.
 //!
-//! `TRYBUILD=overwrite cargo test --test macros` writes the messages anew; read the difference.
+//! The tests are here and not with the facade, whose dependencies trybuild would compile once more.
+//!
+//! `TRYBUILD=overwrite cargo test --package layout-macros --all-features --test messages` writes the messages anew; read the difference.
 
 /// The notation: `layout!` and `shape!`.
 #[test]
@@ -35,9 +37,26 @@ fn derivations() {
     cases.compile_fail("tests/ui/conflict_free/[!p]*.rs");
 }
 
-/// Kernels of one's own have no registers: counters and indices are not assigned, instructions are not written by hand, branches do not stay open.
+/// `index_fn!` and `ptx_index!`.
+#[test]
+fn functions() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/index_fn/pass.rs");
+    cases.compile_fail("tests/ui/index_fn/[!p]*.rs");
+    cases.compile_fail("tests/ui/ptx_index/*.rs");
+}
+
+/// `kernel!`.
 #[test]
 fn kernels() {
+    let cases = trybuild::TestCases::new();
+    cases.pass("tests/ui/kernel/pass.rs");
+    cases.compile_fail("tests/ui/kernel/[!p]*.rs");
+}
+
+/// Kernels of one's own have no registers: counters and indices are not assigned, instructions are not written by hand, branches do not stay open.
+#[test]
+fn sealed() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("tests/ui/sealed/*.rs");
 }
