@@ -274,3 +274,22 @@ fn tables_are_sound() {
         }
     }
 }
+
+/// Where nothing was measured, a large product takes a large tile, whose blocks copy fewest bytes.
+#[test]
+fn large_products_take_large_tiles_on_any_architecture() {
+    for arch in [80, 86, 89, 100, 120].map(Arch) {
+        for data_type in [DataType::F16, DataType::Bf16, DataType::Tf32, DataType::S8] {
+            for size in [4096, 8192] {
+                let operands: Operands = "nt".parse().expect("operands");
+                let problem = Gemm::packed(size, size, size, operands);
+                let machine = Machine::for_arch(arch);
+                let choice = choose(data_type, &problem, arch, &machine, None).expect("a plan");
+                let (m, n, _) = choice.plan.tile();
+                let name = choice.plan.name();
+                assert!(m >= 128 && n >= 128, "{data_type} {size} {arch}: {name}");
+                assert_eq!(choice.schedule.split, 1, "{name}");
+            }
+        }
+    }
+}

@@ -49,8 +49,8 @@ impl Emitted {
     /// The lines (from 1) of the PTX text whose instruction is tagged with the name of a shared access.
     pub fn lines_of(&self, access: &str) -> Vec<usize> {
         let tagged = |line: &str| {
-            line.rsplit_once(" // ")
-                .is_some_and(|(_, tag)| tag == access)
+            line.strip_suffix(access)
+                .is_some_and(|rest| rest.ends_with(" // "))
         };
         self.ptx
             .lines()

@@ -248,6 +248,11 @@ impl Machine {
         }
     }
 
+    /// Whether the model was fitted to measurements on this architecture.
+    pub fn is_measured(&self) -> bool {
+        self.arch.0 == 90
+    }
+
     /// Operations of a multiprocessor and clock for products in `data_type`.
     pub fn rate(&self, data_type: DataType) -> f64 {
         match data_type {

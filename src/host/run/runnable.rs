@@ -380,8 +380,8 @@ pub trait Runnable {
     /// The lines (from 1) of the instructions that make a shared access: those that end in a comment with its name.
     fn lines_of(&self, access: &str) -> Vec<usize> {
         let tagged = |line: &str| {
-            line.rsplit_once("// ")
-                .is_some_and(|(_, tag)| tag.trim() == access)
+            let rest = line.trim_end().strip_suffix(access);
+            rest.is_some_and(|rest| rest.trim_end().ends_with("//"))
         };
         let lines = self.ptx().lines().enumerate();
         lines
