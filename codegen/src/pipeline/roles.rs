@@ -200,7 +200,9 @@ impl Kernel {
         }
         let (thread, before) = (self.thread(), self.pool.constant(first.into()));
         let within = self.pool.sub(thread, before);
-        Ok(Some(self.bounded(within, i64::from(end - first) - 1)))
+        let within = self.bounded(within, i64::from(end - first) - 1);
+        self.parting.thread = Some(within);
+        Ok(Some(within))
     }
 
     fn end_warps(&mut self) {

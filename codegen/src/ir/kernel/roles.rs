@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Kernel, MapHandle, RingHandle};
+use crate::index::Expr;
 use crate::ir::node::{Node, RoleRegion};
 use crate::ir::value::{Cmp, Reg};
 
@@ -17,6 +18,8 @@ pub(crate) struct Parting {
     pub(crate) readers: BTreeMap<usize, BTreeMap<u32, u32>>,
     /// A role is open.
     open: bool,
+    /// The index of a thread within the open role.
+    pub(crate) thread: Option<Expr>,
     /// Nodes of the kernel before its roles.
     pub(crate) before: usize,
     /// All threads have had a role.
@@ -71,6 +74,11 @@ impl Kernel {
         self.parting.open
     }
 
+    /// The index of a thread within the open role of warps.
+    pub(crate) fn thread_of_role(&self) -> Option<Expr> {
+        self.parting.thread
+    }
+
     /// How many nodes the kernel has outside of roles, loops and branches, without comments.
     pub(crate) fn nodes_before_roles(&mut self) -> usize {
         let nodes = self.scope().body.iter();
@@ -93,6 +101,7 @@ impl Kernel {
         if !std::mem::take(&mut self.parting.open) {
             return;
         }
+        self.parting.thread = None;
         let inner = self.pop_scope();
         if let Some(role) = self.roles.last_mut() {
             role.body.extend(inner.before);
