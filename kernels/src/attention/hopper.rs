@@ -14,7 +14,7 @@ use std::f32::consts::{LN_2, LOG2_E};
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
-use layout_codegen::pipeline::{Ring, Staged, Stages, WarpRole};
+use layout_codegen::pipeline::{OrderBarrier, Ring, Staged, Stages, WarpRole};
 use layout_codegen::value::{F32, Predicate};
 use layout_codegen::view::{Combine, Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
@@ -35,6 +35,8 @@ pub struct Tile {
     pub keys: i64,
     /// Stages of the rings of keys and of values.
     pub stages: i64,
+    /// Warpgroups take turns in issuing products.
+    pub ping_pong: bool,
 }
 
 impl Tile {
@@ -50,6 +52,7 @@ impl Tile {
             warpgroups,
             keys,
             stages: 2,
+            ping_pong: true,
         }
     }
 }
@@ -69,6 +72,8 @@ struct Parts {
     products: [TiledMma; 2],
     /// Of keys and of values.
     rings: [Ring<'static, 1>; 2],
+    /// Of roles that take turns in issuing products.
+    order: Option<OrderBarrier>,
 }
 
 /// The state of the softmax of a role's rows.
@@ -83,10 +88,10 @@ struct Rows {
 /// ```
 /// use layout_codegen::ir::Element;
 /// use tilewright_kernels::attention::Attention;
-/// use tilewright_kernels::attention::hopper::{Tile, attention};
+/// use tilewright_kernels::attention::hopper::{ARCH, Tile, attention};
 ///
 /// let what = Attention { element: Element::Bf16, head_dim: 64, causal: true };
-/// let kernel = attention(what, Tile::of(what))?;
+/// let kernel = attention(what, Tile::of(what), ARCH)?;
 /// assert_eq!(kernel.proof.covered, ["o", "lse"]);
 /// # Ok::<(), tilewright_kernels::KernelError>(())
 /// ```
@@ -94,8 +99,8 @@ struct Rows {
 /// # Errors
 ///
 /// [`KernelError::Element`] and [`KernelError::Number`] for what the fields of the configuration do not allow; [`KernelError::View`] and [`KernelError::Proof`] for a tile
-/// that does not fit shared memory.
-pub fn attention(what: Attention, tile: Tile) -> Result<Proven, KernelError> {
+/// that does not fit shared memory, and for another architecture than [`ARCH`].
+pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, KernelError> {
     validate(what, tile)?;
     let Attention {
         element,
@@ -139,63 +144,85 @@ pub fn attention(what: Attention, tile: Tile) -> Result<Proven, KernelError> {
     } else {
         atoms::Scalar::Bf16
     };
-    let side = Layout::flat(&[groups, 1, 1], &[1, 0, 0])?;
+    // Warpgroups that take turns have a role each.
+    let roles = if tile.ping_pong { groups } else { 1 };
+    let rows = m / roles;
+    let side = Layout::flat(&[groups / roles, 1, 1], &[1, 0, 0])?;
     let product = |columns| -> Result<TiledMma, KernelError> {
         let atom = atoms::wgmma(columns, scalar, atoms::Scalar::F32)?;
         Ok(TiledMma::new(atom, &side)?)
     };
-    let mut ring = |name, shape, stages| {
+    let mut ring = |name: &str, shape, stages| {
         let staged = [Staged::new(name, element, shape, &[])];
         k.tma_ring(Stages::new(stages), staged)
     };
-    let q_ring = ring("q_tile", [m, d], 1)?;
-    let rings = [ring("k_tile", [n, d], tile.stages)?, ring("v_tile", [n, d], tile.stages)?];
+    let names = ["q_tile", "q_tile_1", "q_tile_2"];
+    let q_rings: Result<Vec<_>, _> = names[..roles as usize]
+        .iter()
+        .map(|name| ring(name, [rows, d], 1))
+        .collect();
+    let q_rings = q_rings?;
+    let rings = [
+        ring("k_tile", [n, d], tile.stages)?,
+        ring("v_tile", [n, d], tile.stages)?,
+    ];
+    let order = match tile.ping_pong {
+        true => Some(k.order_barrier(roles as u32)?),
+        false => None,
+    };
     let parts = Parts {
         what,
-        tile: [m, n],
+        tile: [rows, n],
         scale: LOG2_E / (d as f32).sqrt(),
         keys,
         seen,
         more,
         products: [product(n)?, product(d)?],
         rings,
+        order,
     };
 
     let registers = if groups == 3 { [160, 32] } else { [240, 24] };
-    let consumers = WarpRole::new("consumers", 4 * groups as u32).registers(registers[0]);
-    k.role(consumers, |k, thread| {
-        let [q] = k.arrived(&q_ring, zero, zero)?;
-        let (sums, rows) = parts.softmax_of_values(k, i, &q, thread)?;
-        k.release(&q_ring, zero)?;
-
-        let total = rows.total.reduce(k, 1, Combine::Add)?;
-        let inverse = total.map(k, |k, sum| {
-            let (none, inverse) = (sum.eq(k, 0.0), sum.reciprocal(k));
-            none.select(k, 0.0.into(), inverse)
+    for (number, q_ring) in (0..).zip(&q_rings) {
+        let name = ["consumers", "consumers_1", "consumers_2"][number as usize];
+        let consumers = WarpRole::new(name, (rows / 16) as u32).registers(registers[0]);
+        k.role(consumers, |k, thread| {
+            // The role's tile of the queries.
+            let i = k.linear(&[(roles, i)], number);
+            let [q] = k.arrived(q_ring, zero, zero)?;
+            let (sums, softmax) = parts.weighted(k, (number as u32, i), &q, thread)?;
+            k.release(q_ring, zero)?;
+            let logarithm = parts.divided(k, &sums, &softmax)?;
+            let o = o
+                .slice(k, &[set, member])?
+                .tile(k, &[rows, d], &[i, zero])?;
+            let o = o.partition_c(k, &parts.products[1], thread)?;
+            let lse = lse.slice(k, &[set, member])?.tile(k, &[rows], &[i])?;
+            let lse = o.along(k, 0, &lse)?;
+            k.store_fragment(&lse, &logarithm)?;
+            let rounded = sums.convert(k, element)?;
+            k.store_fragment(&o.vectors(k, 2)?, &rounded)
         })?;
-        sums.update_with(k, &inverse, |k, sum, inverse| sum.mul(k, inverse))?;
-        let logarithm = rows.max.zip(k, &total, |k, max, sum| {
-            let log2 = sum.log2(k);
-            max.fma(k, parts.scale, log2).mul(k, LN_2)
-        })?;
-        let o = o.slice(k, &[set, member])?.tile(k, &[m, d], &[i, zero])?;
-        let o = o.partition_c(k, &parts.products[1], thread)?;
-        let lse = lse.slice(k, &[set, member])?.tile(k, &[m], &[i])?;
-        let lse = o.along(k, 0, &lse)?;
-        k.store_fragment(&lse, &logarithm)?;
-        let rounded = sums.convert(k, element)?;
-        k.store_fragment(&o.vectors(k, 2)?, &rounded)
-    })?;
+    }
 
     k.producer(WarpRole::new("producer", 4).registers(registers[1]), |k| {
         let head = k.mul(set, group);
         let head = k.add(head, member);
-        let q = q.slice(k, &[head])?.tile(k, &[m, d], &[i, zero])?;
-        k.fill_stage(&q_ring, zero, zero, |k, [to]| k.tma_load(&q, &to))?;
+        for (number, q_ring) in (0..).zip(&q_rings) {
+            let i = k.linear(&[(roles, i)], number);
+            let q = q.slice(k, &[head])?.tile(k, &[rows, d], &[i, zero])?;
+            k.fill_stage(q_ring, zero, zero, |k, [to]| k.tma_load(&q, &to))?;
+        }
         let arrays = [key.slice(k, &[set])?, value.slice(k, &[set])?];
+        // Of no keys the first tile is one outside of the arrays: zeros.
+        let one = k.constant(1);
+        let outside = k.choose(keys, Cmp::Gt, zero, zero, one);
         let fill = |k: &mut Kernel, which: usize, step: Expr| {
-            let from = arrays[which].tile(k, &[n, d], &[step, zero])?;
-            k.fill_stage(&parts.rings[which], step, step, |k, [to]| k.tma_load(&from, &to))
+            let at = k.add(step, outside);
+            let from = arrays[which].tile(k, &[n, d], &[at, zero])?;
+            k.fill_stage(&parts.rings[which], step, step, |k, [to]| {
+                k.tma_load(&from, &to)
+            })
         };
         // In the order in which they are read.
         fill(k, 0, zero)?;
@@ -206,15 +233,15 @@ pub fn attention(what: Attention, tile: Tile) -> Result<Proven, KernelError> {
         })?;
         fill(k, 1, more)
     })?;
-    Ok(k.build(ARCH)?)
+    Ok(k.build(arch)?)
 }
 
 impl Parts {
-    /// The sums of weighted values of the rows of tile `i` of the queries, not yet divided, and their softmax.
-    fn softmax_of_values(
+    /// The sums of weighted values of the rows of tile `i` of the queries, not yet divided, and their softmax: what role number `role` does.
+    fn weighted(
         &self,
         k: &mut Kernel,
-        i: Expr,
+        (role, i): (u32, Expr),
         q: &View,
         thread: Expr,
     ) -> Result<(Fragment, Rows), ViewError> {
@@ -224,7 +251,7 @@ impl Parts {
         let sums = k.accumulators(second, [m, self.what.head_dim], thread)?;
         let scores = k.accumulators(first, [m, n], thread)?;
         let [tile] = k.arrived(of_keys, zero, zero)?;
-        k.gemm(first, q, &tile, &scores)?;
+        self.in_turn(k, role, |k| k.gemm(first, q, &tile, &scores))?;
         k.wait_wgmma(0);
         k.release(of_keys, zero)?;
         let rows = Rows {
@@ -242,8 +269,10 @@ impl Parts {
             let scores = k.accumulators(first, [m, n], thread)?;
             let [tile] = k.arrived(of_keys, next, next)?;
             let [values] = k.arrived(of_values, step, step)?;
-            k.gemm(first, q, &tile, &scores)?;
-            k.gemm(second, &weights, &values.transposed(), &sums)?;
+            self.in_turn(k, role, |k| {
+                k.gemm(first, q, &tile, &scores)?;
+                k.gemm(second, &weights, &values.transposed(), &sums)
+            })?;
             // The second product is in flight until its sums are scaled.
             k.wait_wgmma(1);
             k.release(of_keys, next)?;
@@ -262,8 +291,41 @@ impl Parts {
         Ok((sums, rows))
     }
 
+    /// Issues products, when it is the role's turn if roles take turns.
+    fn in_turn(
+        &self,
+        k: &mut Kernel,
+        role: u32,
+        products: impl FnOnce(&mut Kernel) -> Result<(), ViewError>,
+    ) -> Result<(), ViewError> {
+        match &self.order {
+            Some(order) => k.in_order(order, role, products),
+            None => products(k),
+        }
+    }
+
+    /// Divides the sums of rows by their weights; the logarithm of each row's sum.
+    fn divided(&self, k: &mut Kernel, sums: &Fragment, rows: &Rows) -> Result<Fragment, ViewError> {
+        let total = rows.total.reduce(k, 1, Combine::Add)?;
+        let inverse = total.map(k, |k, sum| {
+            let (none, inverse) = (sum.eq(k, 0.0), sum.reciprocal(k));
+            none.select(k, 0.0.into(), inverse)
+        })?;
+        sums.update_with(k, &inverse, |k, sum, inverse| sum.mul(k, inverse))?;
+        rows.max.zip(k, &total, |k, max, sum| {
+            let log2 = sum.log2(k);
+            max.fma(k, self.scale, log2).mul(k, LN_2)
+        })
+    }
+
     /// −∞ for keys that a query does not see. Most tiles are seen whole.
-    fn mask(&self, k: &mut Kernel, i: Expr, step: Expr, scores: &Fragment) -> Result<(), ViewError> {
+    fn mask(
+        &self,
+        k: &mut Kernel,
+        i: Expr,
+        step: Expr,
+        scores: &Fragment,
+    ) -> Result<(), ViewError> {
         let [m, n] = self.tile;
         let behind = k.linear(&[(n, step)], n);
         let partly = Predicate::of(k, behind, Cmp::Gt, self.seen);
@@ -302,8 +364,10 @@ impl Parts {
         rows.max.assign(k, &new)?;
         let weights = scores.zip(k, &shift, weight)?;
         let more = weights.fold(k, 1, Combine::Add)?;
-        rows.total.update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
-        rows.total.update_with(k, &more, |k, sum, more| sum.add(k, more))?;
+        rows.total
+            .update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
+        rows.total
+            .update_with(k, &more, |k, sum, more| sum.add(k, more))?;
         Ok((shrink, weights))
     }
 }
@@ -315,7 +379,9 @@ fn validate(what: Attention, tile: Tile) -> Result<(), KernelError> {
         warpgroups,
         keys,
         stages,
+        ping_pong,
     } = tile;
+    let least = if ping_pong { 2 } else { 1 };
     let rules = [
         (
             "elements of a head",
@@ -326,8 +392,8 @@ fn validate(what: Attention, tile: Tile) -> Result<(), KernelError> {
         (
             "consumer warpgroups",
             warpgroups,
-            (1..=3).contains(&warpgroups),
-            "1 to 3",
+            (least..=3).contains(&warpgroups),
+            "1 to 3, at least 2 that take turns",
         ),
         (
             "keys of a step",
