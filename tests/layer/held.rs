@@ -33,9 +33,10 @@ fn held(what: Held, persistent: bool) -> Result<std::result::Result<Proven, Stri
     let mut k = Kernel::new("held", 256);
     let [m, n] = ["m", "n"].map(|name| k.size(name, 1 << 15));
     let width = k.constant(WIDTH);
-    let columns = match persistent {
-        true => k.size("columns", 64),
-        false => k.constant(64),
+    let columns = if persistent {
+        k.size("columns", 64)
+    } else {
+        k.constant(64)
     };
     let q = k.input("q", Element::F16, &[m, width]);
     let keys = k.input("keys", Element::F16, &[n, width]);

@@ -5,7 +5,8 @@
 //! consumers    wgmma on the stages, and the epilogue              the registers that the producer releases
 //! ```
 //!
-//! Roles synchronise through the mbarriers of rings only. Shared memory outside of rings belongs to one role.
+//! Roles synchronise through the mbarriers of rings, and take turns by order barriers ([`Kernel::order_barrier`]). Shared memory outside of rings belongs to one role, whose threads
+//! meet at barriers of their own ([`Kernel::barrier`]).
 
 use crate::index::Expr;
 use crate::ir::{Cmp, Kernel};

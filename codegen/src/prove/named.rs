@@ -97,7 +97,7 @@ fn followed(entry: &Entry, trace: &Trace) -> Result<(), String> {
             }
         });
     }
-    let threads = |role: &usize| count(&roles[*role].0);
+    let threads = |role: &usize| count(roles[*role].0);
     // By role, the barriers of its turns; by the barrier that it waits at, the role.
     let mut turns: BTreeMap<usize, Turns> = BTreeMap::new();
     let (mut waits, mut arrives) = (BTreeMap::new(), BTreeMap::new());
@@ -189,9 +189,9 @@ fn in_turns(
     for side in &all {
         let mut rings = BTreeSet::new();
         rings_of(side, &mut rings);
-        rings
-            .iter()
-            .for_each(|ring| *readers.entry(*ring).or_default() += 1);
+        for ring in rings {
+            *readers.entry(ring).or_default() += 1;
+        }
     }
     let mut apart = Vec::new();
     let sides: Vec<&[Step]> = all.iter().map(Vec::as_slice).collect();
@@ -224,7 +224,7 @@ fn in_turns(
 }
 
 /// How many threads.
-fn count(threads: &Mask) -> u32 {
+fn count(threads: Mask) -> u32 {
     threads.list().iter().filter(|t| **t).count() as u32
 }
 
@@ -410,35 +410,31 @@ fn follows(filled: &[Step], sides: &[&[Step]]) -> bool {
         return false;
     }
     for at in 0..length {
-        match &sides[0][at] {
-            Step::Turns(count, _) => {
-                let Some((Step::Turns(other, within), behind)) = rest.split_first() else {
-                    return false;
-                };
-                let sides: Vec<&[Step]> = sides
-                    .iter()
-                    .filter_map(|side| match &side[at] {
-                        Step::Turns(_, within) => Some(&within[..]),
-                        _ => None,
-                    })
-                    .collect();
-                if other != count || sides.len() != all || !follows(within, &sides) {
-                    return false;
-                }
-                rest = behind;
+        if let Step::Turns(count, _) = &sides[0][at] {
+            let Some((Step::Turns(other, within), behind)) = rest.split_first() else {
+                return false;
+            };
+            let sides: Vec<&[Step]> = sides
+                .iter()
+                .filter_map(|side| match &side[at] {
+                    Step::Turns(_, within) => Some(&within[..]),
+                    _ => None,
+                })
+                .collect();
+            if other != count || sides.len() != all || !follows(within, &sides) {
+                return false;
             }
-            _ => {
-                let wanted: BTreeSet<usize> = stages_at(sides, at).into_iter().collect();
-                let Some((here, behind)) = rest.split_at_checked(wanted.len()) else {
-                    return false;
-                };
-                let found = stages_in(here);
-                if found != wanted {
-                    return false;
-                }
-                rest = behind;
-            }
+            rest = behind;
+            continue;
         }
+        let wanted: BTreeSet<usize> = stages_at(sides, at).into_iter().collect();
+        let Some((here, behind)) = rest.split_at_checked(wanted.len()) else {
+            return false;
+        };
+        if stages_in(here) != wanted {
+            return false;
+        }
+        rest = behind;
     }
     rest.is_empty()
 }

@@ -166,9 +166,10 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
         ring("k_tile", [n, d], tile.stages)?,
         ring("v_tile", [n, d], tile.stages)?,
     ];
-    let order = match tile.ping_pong {
-        true => Some(k.order_barrier(roles as u32)?),
-        false => None,
+    let order = if tile.ping_pong {
+        Some(k.order_barrier(roles as u32)?)
+    } else {
+        None
     };
     let parts = Parts {
         what,

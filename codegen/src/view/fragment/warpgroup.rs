@@ -233,9 +233,10 @@ impl Kernel {
         let add = self.compare(Cmp::Eq, zero, zero);
         // Sums that have just been set to 0 begin with the product instead.
         let begins = self.withdraw_clears(&sums);
-        let first_add = match begins {
-            true => self.compare(Cmp::Ne, zero, zero),
-            false => add,
+        let first_add = if begins {
+            self.compare(Cmp::Ne, zero, zero)
+        } else {
+            add
         };
         self.sets(&sums);
         let instruction = Arc::new(atom);
