@@ -1,8 +1,10 @@
-//! Attention.
+//! Attention, the portable kernel; that for Hopper is in [`hopper`].
+
+mod hopper;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
-use tilewright::host::kernels::{Heads, Problem};
+use tilewright::host::kernels::{Design, Heads, Problem};
 use tilewright::host::{Contract, Matrix, Outcome};
 use tilewright::kernels::attention::{Attention, ELEMENTS, Tile, attention};
 
@@ -16,7 +18,7 @@ fn head(queries: u64, keys: u64) -> Heads {
             head_dim: 64,
             causal: false,
         },
-        tile: Tile::default(),
+        design: Design::Portable(Tile::default()),
         batch: 1,
         heads: 1,
         kv_heads: 1,
@@ -104,12 +106,12 @@ fn every_tile_is_right() {
     ] {
         for mut problem in causal_or_not(head(140, 300)) {
             problem.what.head_dim = head_dim;
-            problem.tile = Tile {
+            problem.design = Design::Portable(Tile {
                 queries,
                 keys,
                 warps,
                 stages,
-            };
+            });
             right(&problem, &problem.random(5), &format!("{problem:?}"));
         }
     }
@@ -230,12 +232,12 @@ fn rows(outcome: &Outcome, is: fn(f32) -> bool) -> Vec<usize> {
 fn nan_and_infinities_are_as_stated() {
     let (queries, keys) = (70, 50);
     let small = Heads {
-        tile: Tile {
+        design: Design::Portable(Tile {
             queries: 64,
             keys: 32,
             warps: 4,
             stages: 1,
-        },
+        }),
         ..head(queries, keys)
     };
     let [all, causal] = causal_or_not(small);

@@ -12,7 +12,7 @@ use tilewright::{Layout, TiledMma, atoms};
 
 use super::{Done, Result, layout};
 
-const HOPPER: Arch = Arch(90);
+pub(super) const HOPPER: Arch = Arch(90);
 
 /// c of 64 × 64 tiles ← a·bᵀ, and what it is made of.
 struct Product {
@@ -83,22 +83,22 @@ impl Product {
     }
 }
 
-fn mma(n: i64, groups: &str) -> Result<TiledMma> {
+pub(super) fn mma(n: i64, groups: &str) -> Result<TiledMma> {
     let atom = atoms::wgmma(n, atoms::Scalar::F16, atoms::Scalar::F32)?;
     Ok(TiledMma::new(atom, &layout(groups))?)
 }
 
 /// Small whole numbers: sums of their products are exact.
-fn numbers(count: usize, seed: usize) -> Vec<f16> {
+pub(super) fn numbers(count: usize, seed: usize) -> Vec<f16> {
     let all = (0..count).map(|i| ((i * 7 + seed * 5 + i / 13) % 9) as f32 - 4.0);
     all.map(f16::from_f32).collect()
 }
 
-fn size(n: usize) -> Arg<'static> {
+pub(super) fn size(n: usize) -> Arg<'static> {
     Arg::from(n as u32)
 }
 
-fn clean(outcome: &Outcome) {
+pub(super) fn clean(outcome: &Outcome) {
     outcome.assert_clean();
 }
 
@@ -374,17 +374,6 @@ fn misuse_of_a_ring_is_refused() {
             p.produce(|_, _, _| Ok(()))
         },
         "products",
-    );
-    // A barrier of the block in a role.
-    refused(
-        |p| {
-            p.consume(|k, _, _| {
-                k.barrier();
-                Ok(())
-            })?;
-            p.produce(|_, _, _| Ok(()))
-        },
-        "barrier",
     );
 }
 

@@ -30,7 +30,7 @@ use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::registry::plans;
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{Problem as _, RowOperation, Rows};
-use tilewright::kernels::attention::{self, Attention, Tile};
+use tilewright::kernels::attention::{self, Attention, Tile, hopper};
 use tilewright::kernels::norm::RmsNorm;
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
@@ -211,6 +211,24 @@ fn attention() {
                     let kernel = attention::attention(what, tile, Arch(80)).expect("proven");
                     times.add(&format!("{what:?}, {stages} stages"), kernel.entry());
                 }
+            }
+        }
+    }
+    for head_dim in [64, 128, 256] {
+        for causal in [false, true] {
+            for ping_pong in [false, true] {
+                let element = Element::Bf16;
+                let what = Attention {
+                    element,
+                    head_dim,
+                    causal,
+                };
+                let tile = hopper::Tile {
+                    ping_pong,
+                    ..hopper::Tile::of(what)
+                };
+                let kernel = hopper::attention(what, tile, hopper::ARCH).expect("proven");
+                times.add(&format!("{what:?}, {tile:?}"), kernel.entry());
             }
         }
     }

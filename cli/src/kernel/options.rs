@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
-use tilewright::host::kernels::{Heads, RowOperation, Rows, Transposed};
-use tilewright::kernels::attention::{self, Attention, Tile};
+use tilewright::host::kernels::{Design, Heads, RowOperation, Rows, Transposed};
+use tilewright::kernels::attention::{self, Attention, Tile, hopper};
 use tilewright::kernels::norm::{self, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
@@ -156,6 +156,17 @@ impl TransposeArgs {
     }
 }
 
+/// Kernels of attention.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum DesignName {
+    /// That of the architecture
+    Auto,
+    /// mma.sync
+    Portable,
+    /// TMA and wgmma
+    Hopper,
+}
+
 #[derive(Args)]
 pub(super) struct AttentionArgs {
     /// Element type
@@ -176,47 +187,80 @@ pub(super) struct AttentionArgs {
     /// Keys of a head
     #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = size)]
     keys: u64,
-    /// Elements of a head: 64 or 128
+    /// Elements of a head: 64 or 128, on Hopper also 256
     #[arg(long, default_value_t = 64, allow_negative_numbers = true)]
     head_dim: i64,
     /// Query i sees keys 0 to i
     #[arg(long)]
     causal: bool,
-    /// Queries of a block, a multiple of 16 for each warp
-    #[arg(long, default_value_t = Tile::default().queries, allow_negative_numbers = true)]
-    tile_queries: i64,
+    /// The kernel: auto takes the one for Hopper on `sm_90` unless options of the portable one's tile are given
+    #[arg(long, value_enum, default_value = "auto")]
+    design: DesignName,
+    /// Queries of a block: of the portable kernel a multiple of 16 for each warp, of that for Hopper 64 for each warpgroup
+    #[arg(long, allow_negative_numbers = true)]
+    tile_queries: Option<i64>,
     /// Keys of a step, a multiple of 16
-    #[arg(long, default_value_t = Tile::default().keys, allow_negative_numbers = true)]
-    tile_keys: i64,
-    /// Warps of a block
-    #[arg(long, default_value_t = Tile::default().warps, allow_negative_numbers = true)]
-    warps: i64,
+    #[arg(long, allow_negative_numbers = true)]
+    tile_keys: Option<i64>,
+    /// Warps of a block, of the portable kernel
+    #[arg(long, allow_negative_numbers = true)]
+    warps: Option<i64>,
     /// Stages of the rings of keys and values
-    #[arg(long, default_value_t = Tile::default().stages, allow_negative_numbers = true)]
-    stages: i64,
+    #[arg(long, allow_negative_numbers = true)]
+    stages: Option<i64>,
+    /// On Hopper, whether warpgroups take turns in issuing products
+    #[arg(long, value_name = "BOOL")]
+    ping_pong: Option<bool>,
     #[command(flatten)]
     pub(super) options: Options,
 }
 
 impl AttentionArgs {
     pub(super) fn problem(&self) -> Heads {
+        let what = Attention {
+            element: self.dtype,
+            head_dim: self.head_dim,
+            causal: self.causal,
+        };
         Heads {
-            what: Attention {
-                element: self.dtype,
-                head_dim: self.head_dim,
-                causal: self.causal,
-            },
-            tile: Tile {
-                queries: self.tile_queries,
-                keys: self.tile_keys,
-                warps: self.warps,
-                stages: self.stages,
-            },
+            what,
+            design: self.design_of(what),
             batch: self.batch,
             heads: self.heads,
             kv_heads: self.kv_heads.unwrap_or(self.heads),
             queries: self.queries,
             keys: self.keys,
         }
+    }
+
+    fn design_of(&self, what: Attention) -> Design {
+        let tile = [self.tile_queries, self.tile_keys, self.warps, self.stages];
+        let given = tile.iter().any(Option::is_some);
+        match self.design {
+            DesignName::Auto if self.ping_pong.is_none() && !given => Design::Auto,
+            DesignName::Auto if self.ping_pong.is_none() => self.portable(),
+            DesignName::Portable => self.portable(),
+            _ => {
+                let tile = hopper::Tile::of(what);
+                // What is no multiple of 64 is no number of warpgroups, and refused.
+                let groups = |m: i64| if m % 64 == 0 { m / 64 } else { -1 };
+                Design::Hopper(hopper::Tile {
+                    warpgroups: self.tile_queries.map_or(tile.warpgroups, groups),
+                    keys: self.tile_keys.unwrap_or(tile.keys),
+                    stages: self.stages.unwrap_or(tile.stages),
+                    ping_pong: self.ping_pong.unwrap_or(tile.ping_pong),
+                })
+            }
+        }
+    }
+
+    fn portable(&self) -> Design {
+        let tile = Tile::default();
+        Design::Portable(Tile {
+            queries: self.tile_queries.unwrap_or(tile.queries),
+            keys: self.tile_keys.unwrap_or(tile.keys),
+            warps: self.warps.unwrap_or(tile.warps),
+            stages: self.stages.unwrap_or(tile.stages),
+        })
     }
 }

@@ -304,6 +304,15 @@ pub(crate) enum Hopper {
         /// How many may be in flight.
         pending: u32,
     },
+    /// Arrives at a named barrier, one of those numbered from 1 that some threads of the block share (`bar.sync`, or `bar.arrive`, which does not wait).
+    NamedBarrier {
+        /// Its number, 1 to 15.
+        id: u32,
+        /// The threads whose arrivals complete it.
+        threads: u32,
+        /// Those that arrive wait until it is complete.
+        waits: bool,
+    },
     /// Waits until the grid before is complete and what it wrote can be seen, where this one was launched before that (programmatic dependent launch);
     /// elsewhere nothing.
     WaitForGrid,
@@ -328,6 +337,7 @@ impl Hopper {
             | Hopper::WgmmaFence
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
+            | Hopper::NamedBarrier { .. }
             | Hopper::WaitForGrid
             | Hopper::LaunchDependents
             | Hopper::SetRegisters { .. } => Vec::new(),
@@ -351,8 +361,16 @@ impl Hopper {
                 all.extend(coordinates);
                 all
             }
-            Hopper::Wgmma { d, a, b, add, .. } => {
-                let mut all = d.clone();
+            Hopper::Wgmma {
+                d,
+                a,
+                b,
+                add,
+                begins,
+                ..
+            } => {
+                // A product that begins sums reads none.
+                let mut all = if *begins { Vec::new() } else { d.clone() };
                 all.extend(a.registers());
                 for matrix in a.matrix().into_iter().chain([b]) {
                     all.extend([matrix.low, matrix.at.base()]);

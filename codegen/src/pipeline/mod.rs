@@ -62,6 +62,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod order;
 mod ring;
 mod roles;
 mod schedule;
@@ -69,6 +70,7 @@ mod stages;
 mod tiles;
 mod tma;
 
+pub use order::OrderBarrier;
 pub use ring::{AnyRing, Ring, Staged};
 pub use roles::WarpRole;
 pub use stages::Stages;

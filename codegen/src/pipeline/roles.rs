@@ -5,7 +5,8 @@
 //! consumers    wgmma on the stages, and the epilogue              the registers that the producer releases
 //! ```
 //!
-//! Roles synchronise through the mbarriers of rings only. Shared memory outside of rings belongs to one role.
+//! Roles synchronise through the mbarriers of rings, and take turns by order barriers ([`Kernel::order_barrier`]). Shared memory outside of rings belongs to one role, whose threads
+//! meet at barriers of their own ([`Kernel::barrier`]).
 
 use crate::index::Expr;
 use crate::ir::{Cmp, Kernel};
@@ -200,7 +201,9 @@ impl Kernel {
         }
         let (thread, before) = (self.thread(), self.pool.constant(first.into()));
         let within = self.pool.sub(thread, before);
-        Ok(Some(self.bounded(within, i64::from(end - first) - 1)))
+        let within = self.bounded(within, i64::from(end - first) - 1);
+        self.parting.thread = Some(within);
+        Ok(Some(within))
     }
 
     fn end_warps(&mut self) {

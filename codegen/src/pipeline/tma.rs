@@ -92,6 +92,7 @@ impl Kernel {
                 "rings over TMA are declared before the first role".to_owned(),
             );
         }
+        let before = self.shared_bytes();
         let mut views = Vec::new();
         for tile in tiles {
             self.checked_new_name("a tile of a ring", tile.name);
@@ -116,9 +117,13 @@ impl Kernel {
         let first = tiles.first().ok_or_else(without_tiles)?;
         let views = <[View; N]>::try_from(views).map_err(|_| without_tiles())?;
         let name = format!("{}_ring", first.name);
-        let at = self.shared_bytes().next_multiple_of(8);
-        let end = at + 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
-        self.extend_shared(end)?;
+        // The mbarriers lie ahead of the tiles where their alignment leaves room, or behind them.
+        let bytes = 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
+        let mut at = before.next_multiple_of(8);
+        if at + bytes > before.next_multiple_of(PERIOD as u64) {
+            at = self.shared_bytes().next_multiple_of(8);
+            self.extend_shared(at + bytes)?;
+        }
         let read: Vec<_> = views
             .iter()
             .zip(&tiles)

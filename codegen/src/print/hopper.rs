@@ -135,6 +135,10 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
             ));
             lines
         }
+        Hopper::NamedBarrier { id, threads, waits } => {
+            let how = if *waits { "sync" } else { "arrive" };
+            one(format!("bar.{how} {id}, {threads}"))
+        }
         Hopper::WaitForGrid => one("griddepcontrol.wait".to_owned()),
         Hopper::LaunchDependents => one("griddepcontrol.launch_dependents".to_owned()),
         Hopper::SetRegisters { count, more } => {

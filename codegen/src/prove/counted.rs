@@ -319,6 +319,7 @@ impl Machine<'_> {
                 }
                 Event::Piped(_) | Event::Roles(_) => return Ok(None),
                 Event::Barrier
+                | Event::RoleMeets
                 | Event::WarpBarrier
                 | Event::WarpsMeet(_)
                 | Event::Commit

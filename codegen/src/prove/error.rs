@@ -162,6 +162,11 @@ pub enum ProofError {
         /// What it does instead.
         reason: String,
     },
+    /// Roles do not keep to the protocol of named barriers.
+    Named {
+        /// What they do instead.
+        reason: String,
+    },
     /// The blocks of a cluster do not stay together while they reach each other's shared memory.
     Cluster {
         /// What one does instead.
@@ -236,6 +241,7 @@ impl ProofError {
             Self::Overwritten { .. } => "overwritten",
             Self::Assumption { .. } => "assumption",
             Self::Ring { .. } => "ring",
+            Self::Named { .. } => "named_barrier",
             Self::Cluster { .. } => "cluster",
             Self::InFlight { .. } => "in_flight",
             Self::Lost { .. } => "lost",
@@ -345,6 +351,7 @@ impl fmt::Display for ProofError {
                 write!(f, "the assumption {condition} is refused: {reason}")
             }
             Self::Ring { ring, reason } => write!(f, "the ring `{ring}`: {reason}"),
+            Self::Named { reason } => write!(f, "named barriers: {reason}"),
             Self::Cluster { reason } => write!(f, "the blocks of a cluster: {reason}"),
             Self::InFlight { register } => write!(
                 f,

@@ -69,6 +69,8 @@ pub(super) enum Event {
     /// An access whose address depends on the turn of a loop that is still open: none is left behind the outermost loop.
     Counted(Rc<Access>),
     Barrier,
+    /// All threads of a role meet, that of the events.
+    RoleMeets,
     WarpBarrier,
     /// A barrier of the warp on a branch that some warps take: those of these threads.
     WarpsMeet(Mask),
@@ -245,6 +247,8 @@ pub(super) struct Machine<'a> {
     /// Boxes that go to global memory, and the threads that issue them.
     pub(super) boxes: Vec<SentBox>,
     pub(super) issuers: Option<Mask>,
+    /// The threads of the role that is being followed.
+    pub(super) role: Option<Mask>,
     /// Where all threads of the block meet.
     pub(super) meetings: Vec<Meeting>,
     pub(super) addresses: usize,
@@ -395,6 +399,7 @@ impl<'a> Machine<'a> {
             loading: Vec::new(),
             boxes: Vec::new(),
             issuers: None,
+            role: None,
             addresses: 0,
             meetings: Vec::new(),
             shared,
@@ -536,6 +541,7 @@ impl Machine<'_> {
             self.facts.active = facts.active.keep(|t| (first..end).contains(&t));
             // Groups of copies are a thread's own.
             self.issuers = None;
+            self.role = Some(self.facts.active);
             self.nodes(&role.body)?;
             all.push((self.facts.active, std::mem::take(&mut self.events)));
             self.registers.undo(marks.0);
@@ -546,6 +552,7 @@ impl Machine<'_> {
             self.expressions.unmark();
             first = end;
         }
+        self.role = None;
         self.facts = facts;
         self.events = outer;
         self.events.push(Event::Roles(all));

@@ -48,6 +48,8 @@ pub(super) enum What {
     Read(Used, Region),
     /// Threads read units of a stage into registers.
     Fetch(Used, Region),
+    /// Arrivals at a named barrier of so many threads, which wait for it or not.
+    Named { id: u32, count: u32, waits: bool },
     /// Products are closed to a group.
     Commit,
     /// All groups but some are complete.
@@ -175,6 +177,28 @@ impl Machine<'_> {
             Hopper::ClusterBarrier => {
                 self.block_meets();
                 What::ClusterMet
+            }
+            Hopper::NamedBarrier {
+                id,
+                threads: count,
+                waits,
+            } => {
+                let whole = self.role == Some(threads) && self.divergent == 0;
+                if s.guard.is_some() || !whole {
+                    return Err(ProofError::Divergent {
+                        what: "a barrier of a role".to_owned(),
+                    });
+                }
+                let all = threads.list().iter().filter(|t| **t).count();
+                if *waits && all == *count as usize {
+                    // `named` shows that no others arrive at it.
+                    self.events.push(Event::RoleMeets);
+                }
+                What::Named {
+                    id: *id,
+                    count: *count,
+                    waits: *waits,
+                }
             }
             Hopper::Expect { at, bytes, stage } => {
                 single("mbarrier.arrive.expect_tx", threads)?;

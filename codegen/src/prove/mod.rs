@@ -38,6 +38,7 @@ mod meaning;
 mod memory;
 #[cfg(test)]
 mod mutants;
+mod named;
 mod numbers;
 mod offsets;
 mod order;
@@ -202,6 +203,7 @@ fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelPr
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;
     ring::kept(entry, &trace)?;
+    named::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;
     let covered = cover::covered(entry, &mut trace)?;
     let stated = entry.buffers.iter().flat_map(|b| {

@@ -76,7 +76,7 @@ struct Walk<'t> {
 /// Follows every path; returns how many states were visited.
 pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
     let Some((Event::Roles(roles), before)) = trace.events.split_last() else {
-        return in_order(&trace.events, trace);
+        return in_order(&trace.events, None, trace);
     };
     // Roles share stages of rings and nothing else, so that each is a kernel of its own.
     let mut states = 0;
@@ -85,7 +85,7 @@ pub(super) fn ordered(trace: &Trace) -> Result<usize, ProofError> {
             shared_by_roles(events, others)?;
         }
         let all: Vec<Event> = before.iter().chain(events).cloned().collect();
-        states += in_order(&all, trace)?;
+        states += in_order(&all, Some(before.len()).filter(|_| meets(events)), trace)?;
     }
     Ok(states)
 }
@@ -131,8 +131,19 @@ fn accesses(events: &[Event], all: &mut Vec<Rc<Access>>) {
     }
 }
 
-/// The accesses of threads that do not part.
-fn in_order(events: &[Event], trace: &Trace) -> Result<usize, ProofError> {
+/// Whether the threads of a role meet at a barrier of their own.
+fn meets(events: &[Event]) -> bool {
+    events.iter().any(|event| match event {
+        Event::RoleMeets => true,
+        Event::If(_, a, b) => meets(a) || meets(b),
+        Event::Loop(l) => l.period.iter().any(|t| meets(&t.events)),
+        _ => false,
+    })
+}
+
+/// The accesses of threads that do not part; or of those of a role, where threads part behind so many events. A barrier of the role orders what its own threads did:
+/// what others did before they parted is ordered by a barrier of the block already.
+fn in_order(events: &[Event], part: Option<usize>, trace: &Trace) -> Result<usize, ProofError> {
     let mut versions = Versions::default();
     let histories = Rc::new(Histories::of(events, trace.threads, &mut versions));
     let units = vec![Unit::EMPTY; histories.bytes.len()];
@@ -150,7 +161,18 @@ fn in_order(events: &[Event], trace: &Trace) -> Result<usize, ProofError> {
         decisions: Decisions::default(),
         gone: Gone::No,
     };
-    let ends = walk.events(events, vec![start])?;
+    let (before, behind) = events.split_at(part.unwrap_or(0));
+    let parted = walk.events(before, vec![start])?;
+    let mut units = parted
+        .iter()
+        .filter(|_| part.is_some())
+        .flat_map(|state| &walk.memories[state.memory as usize]);
+    if !units.all(Unit::is_settled) {
+        return Err(ProofError::Undecided {
+            what: "a barrier of a role, where shared memory is accessed before roles part without a barrier of the block behind it".to_owned(),
+        });
+    }
+    let ends = walk.events(behind, parted)?;
     walk.all_sent(&ends)?;
     Ok(walk.visited)
 }

@@ -28,6 +28,13 @@
 //!
 //! A loop is walked until a turn begins with no more in flight than those before it.
 //!
+//! A stage may be held across a loop, as that of the queries in attention: what was waited for before the loop is read in its turns and given back behind it. Such a loop
+//! does nothing else with the ring, so that the use that is held is the same in each turn. What its turns leave in flight is followed as above, so that the arrival behind
+//! the loop still requires all reads to be complete.
+//!
+//! A role may use a ring at several places of its program, as where the first use is ahead of a loop. The others then have as many, and the uses of each place are those
+//! of the place of the role that fills. Of several rings the order matters ([`sequence`]).
+//!
 //! In a cluster the blocks do the same, and copy to each other ([`blocks`]). Each block's `full` gets the bytes of all copies that come to it, and its `empty` the arrivals of
 //! the consumers of all blocks: a producer that waits for its own knows that the stage is empty wherever it copies to. Behind n fills it waits for uses n to
 //! n + S − L − 1, which it does not fill: then all arrivals of uses up to n − 1 are there, nothing is on its way to the block, and it may end. What the blocks have
@@ -42,6 +49,7 @@
 //! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
 
 mod blocks;
+mod sequence;
 #[cfg(test)]
 mod tests;
 mod turns;
@@ -119,6 +127,8 @@ struct Walk<'a> {
     fetching: Option<i64>,
     /// In the use that is held a stage was given back.
     gave: bool,
+    /// The stage that is waited for is not filled.
+    drains: bool,
     /// Whether it has the turn, where roles take turns in reading.
     holding: Holding,
     /// Whose products may be in flight where turns overlap.
@@ -178,6 +188,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 reading: vec![None],
                 fetching: None,
                 gave: false,
+                drains: false,
                 holding: Holding::Nothing,
                 flight: Flight::Nobody,
                 takers: ring.takers,
@@ -199,7 +210,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
             }
         }
         agreed(entry, ring, &all, blocks).map_err(|reason| refused(&reason))?;
-        for (before, other) in known.iter().zip(&entry.rings) {
+        for (at, (before, other)) in known.iter().zip(&entry.rings).enumerate() {
             if ring.takers.max(other.takers) > 1 {
                 return Err(refused(&format!(
                     "roles take turns in it or in the ring `{}`: that is followed in a kernel of one ring",
@@ -219,9 +230,14 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                     other.name
                 )));
             }
-            if !in_one_order(before, &here) {
+            let both = |(role, a): (&usize, &'_ Protocol)| {
+                let b = here.get(role).filter(|b| used(a) && used(b))?;
+                Some(([a.clone(), b.clone()], &roles[*role].1[..]))
+            };
+            let both: Vec<_> = before.iter().filter_map(both).collect();
+            if !sequence::in_one_order([at, number], &both).map_err(|reason| refused(&reason))? {
                 return Err(refused(&format!(
-                    "roles use it and the ring `{}` in loops that lie otherwise, so that they may wait for each other forever: use both in the same loops, in the same order, in every role",
+                    "roles use it and the ring `{}` in another order, so that they may wait for each other forever: use both in the same loops, in the same order, in every role",
                     other.name
                 )));
             }
@@ -229,23 +245,6 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
         known.push(here);
     }
     Ok(())
-}
-
-/// Every role that uses two rings has their uses in the same loops, or in loops one behind the other in the same order: else a role may wait for a stage of one ring
-/// while the role that it waits for waits for a stage of the other. Of rings that roles take turns in, a role has its turn for both.
-fn in_one_order(one: &BTreeMap<usize, Protocol>, other: &BTreeMap<usize, Protocol>) -> bool {
-    let orders = one.iter().filter_map(|(role, a)| {
-        let b = other.get(role)?;
-        let ([a], [b]) = (&a.places[..], &b.places[..]) else {
-            return None;
-        };
-        let (a, b) = (&a.loops, &b.loops);
-        let common = a.iter().zip(b).take_while(|(a, b)| a.0 == b.0).count();
-        // Loops are numbered in the order in which they stand.
-        let order = a.get(common).zip(b.get(common)).map(|(a, b)| a.0 < b.0);
-        Some((common, order))
-    });
-    orders.collect::<BTreeSet<_>>().len() <= 1
 }
 
 /// Stages and mbarriers are apart from each other, inside of shared memory, and from everything else that is accessed there.
@@ -506,9 +505,12 @@ fn beyond_reads(entry: &Entry, ring: &Ring) -> BTreeSet<i64> {
 
 impl Walk<'_> {
     fn events(&mut self, events: &[Event]) -> Result<(), String> {
-        for event in events {
+        for (at, event) in events.iter().enumerate() {
             match event {
-                Event::Piped(piped) => self.piped(piped)?,
+                Event::Piped(piped) => {
+                    self.drains = drains(&piped.what, &events[at..]);
+                    self.piped(piped)?;
+                }
                 Event::WarpBarrier => self.fetching = None,
                 Event::Loop(l) => self.turns(l)?,
                 Event::If(_, a, b) if mentions(a, self.ring) || mentions(b, self.ring) => {
@@ -533,10 +535,7 @@ impl Walk<'_> {
         };
         let own = of_uses(self.ring);
         let Some(first) = first_use(&turn.events, &own, self.alike.symbols)? else {
-            if mentions(&turn.events, self.ring) {
-                return Err("a loop has a use of it that begins outside".to_owned());
-            }
-            return Ok(());
+            return self.read_in_turns(&turn.events);
         };
         let count = counted(l, self.alike)?;
         if self.is_owing() {
@@ -556,7 +555,7 @@ impl Walk<'_> {
         self.holding = self.holding.used();
         let (holding, flight) = (self.holding, self.flight);
         self.loops.push((l.turn, count));
-        let (mut at_top, mut fetching) = (self.reading.clone(), self.fetching);
+        let top = (self.reading.clone(), self.fetching);
         self.events(&turn.events)?;
         if self.is_owing() {
             return Err("a stage is held from turn to turn".to_owned());
@@ -569,7 +568,35 @@ impl Walk<'_> {
                 "a turn does not begin with the use after that of the turn before".to_owned(),
             );
         }
-        // The next turn begins with what this one left in flight.
+        self.until_settled(&turn.events, first, top)?;
+        // A loop may have no turn at all.
+        self.flight = flight;
+        self.loops.pop();
+        self.next = at(&count)?;
+        Ok(())
+    }
+
+    /// A loop that at most reads the stage that is held, which was waited for before it and is given back behind it.
+    fn read_in_turns(&mut self, events: &[Event]) -> Result<(), String> {
+        if !mentions(events, self.ring) {
+            return Ok(());
+        }
+        if !only_reads(events, self.ring) {
+            return Err("a loop has a part of a use of it that begins outside: such a loop reads the stage, and nothing else".to_owned());
+        }
+        let (next, top) = (self.next, (self.reading.clone(), self.fetching));
+        self.events(events)?;
+        self.until_settled(events, next, top)
+    }
+
+    /// The next turn of a loop begins with what this one left in flight: turns are walked until one begins with no more in flight than those before it. `first`
+    /// is the first use of a turn, `top` what was in flight before the loop.
+    fn until_settled(
+        &mut self,
+        events: &[Event],
+        first: Lin,
+        (mut at_top, mut fetching): (Vec<Option<i64>>, Option<i64>),
+    ) -> Result<(), String> {
         loop {
             let next = oldest(&at_top, &self.reading);
             let fetched = fetching.max(self.fetching);
@@ -586,15 +613,11 @@ impl Walk<'_> {
             let (found, held) = (self.found.clone(), (self.held, self.gave));
             let (expected, filled) = (self.expected, self.filled.clone());
             (self.next, self.reading, self.fetching) = (first, next, fetched);
-            self.events(&turn.events)?;
+            self.events(events)?;
             (self.found, (self.held, self.gave)) = (found, held);
             (self.expected, self.filled) = (expected, filled);
         }
         (self.reading, self.fetching) = (at_top, fetching);
-        // A loop may have no turn at all.
-        self.flight = flight;
-        self.loops.pop();
-        self.next = at(&count)?;
         Ok(())
     }
 
@@ -624,7 +647,7 @@ impl Walk<'_> {
         let held = |used: &Used, held: Option<Used>| held == Some(*used);
         match &p.what {
             What::Wait(used, Side::Empty)
-                if own(used) && self.found.fills && self.is_behind_fills() =>
+                if own(used) && self.found.fills && self.drains && self.is_behind_fills() =>
             {
                 self.drain(used)?;
             }
@@ -791,6 +814,28 @@ pub(super) fn mentions(events: &[Event], ring: usize) -> bool {
         Event::Loop(l) => l.period.iter().any(|t| mentions(&t.events, ring)),
         _ => false,
     })
+}
+
+/// Whether events do nothing with a ring but read its stages.
+fn only_reads(events: &[Event], ring: usize) -> bool {
+    events.iter().all(|event| match event {
+        Event::Piped(p) => {
+            matches!(p.what, What::Read(..) | What::Fetch(..))
+                || !mentions(std::slice::from_ref(event), ring)
+        }
+        Event::Loop(l) => l.period.iter().all(|t| only_reads(&t.events, ring)),
+        _ => true,
+    })
+}
+
+/// Whether a stage is waited for until it is empty, and nothing comes to it behind that.
+fn drains(what: &What, behind: &[Event]) -> bool {
+    let What::Wait(used, Side::Empty) = what else {
+        return false;
+    };
+    !behind.iter().any(
+        |e| matches!(e, Event::Piped(p) if matches!(&p.what, What::Expect(at, _) if at == used)),
+    )
 }
 
 /// The index of what is counted: of a wait of one kind.

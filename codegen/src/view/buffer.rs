@@ -376,7 +376,7 @@ impl Kernel {
             Node::Const(c) => c % of == 0,
             Node::Var { .. } => true,
             Node::Mul(a, b) => self.is_multiple(*a, of) || self.is_multiple(*b, of),
-            _ => false,
+            _ => of.count_ones() == 1 && self.pool.facts(e).trailing_zeros() >= of.trailing_zeros(),
         }
     }
 

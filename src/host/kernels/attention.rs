@@ -2,19 +2,31 @@
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
-use tilewright_kernels::attention::{Attention, Tile, attention};
+use tilewright_kernels::attention::{Attention, Tile, attention, hopper};
 use tilewright_kernels::{KernelError, Proven};
 
 use super::{Expected, Problem, Tensor, extent, roundoff};
 use crate::host::{Matrix, Role, Scalar};
+
+/// Which kernel of attention is taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Design {
+    /// That of the architecture: on `sm_90` the one for Hopper, elsewhere the portable one, with their default tiles.
+    #[default]
+    Auto,
+    /// The portable kernel ([`attention`]).
+    Portable(Tile),
+    /// The kernel for Hopper ([`hopper::attention`]).
+    Hopper(hopper::Tile),
+}
 
 /// Attention of `batch × heads` heads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Heads {
     /// What is computed.
     pub what: Attention,
-    /// The tile of a block.
-    pub tile: Tile,
+    /// Which kernel, and the tile of a block.
+    pub design: Design,
     /// Sequences.
     pub batch: u64,
     /// Heads of queries in a sequence.
@@ -48,7 +60,20 @@ impl Problem for Heads {
                 accepted: "a divisor of the heads",
             });
         }
-        attention(self.what, self.tile, arch)
+        let hopper = |tile| hopper::attention(self.what, tile, arch);
+        match self.design {
+            Design::Auto if arch == hopper::ARCH => hopper(hopper::Tile::of(self.what)),
+            Design::Auto => attention(self.what, Tile::default(), arch),
+            Design::Portable(tile) => attention(self.what, tile, arch),
+            Design::Hopper(tile) => hopper(tile),
+        }
+    }
+
+    fn least_arch(&self) -> Arch {
+        match self.design {
+            Design::Hopper(_) => hopper::ARCH,
+            _ => Arch(80),
+        }
     }
 
     fn scalars(&self) -> Vec<(&'static str, Scalar)> {

@@ -31,7 +31,7 @@ use super::matrix::decode;
 use super::run::arg::ALIGNMENT;
 use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 
-pub use attention::Heads;
+pub use attention::{Design, Heads};
 pub use rows::{RowOperation, Rows};
 pub use transpose::Transposed;
 

@@ -17,7 +17,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
-use tilewright::host::kernels::{Heads, Problem, RowOperation, Rows, Transposed};
+use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
 use tilewright::host::{Arg, GemmKernel, Role};
 use tilewright::kernels::attention::{Attention, Tile};
 use tilewright::kernels::norm::RmsNorm;
@@ -112,12 +112,12 @@ fn attend(causal: bool) -> Subject {
             head_dim: 64,
             causal,
         },
-        tile: Tile {
+        design: Design::Portable(Tile {
             queries: 64,
             keys: 32,
             warps: 4,
             stages: 2,
-        },
+        }),
         batch: 1,
         heads: 1,
         kv_heads: 1,

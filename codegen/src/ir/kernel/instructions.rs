@@ -1,5 +1,6 @@
 //! What stands where it is written: comparisons of rare paths, arithmetic, loads and stores, barriers, comments.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -137,6 +138,60 @@ impl Kernel {
     pub(crate) fn set(&mut self, ty: Type, to: Reg, from: impl Into<Src>) {
         let from = from.into();
         self.push(Inst::Move { ty, to, from });
+    }
+
+    /// Takes back the instructions that set registers to 0, if they stand in the innermost loop or branch that is open and nothing behind them reads or sets the
+    /// registers. Whether it did.
+    pub(crate) fn withdraw_clears(&mut self, registers: &[Reg]) -> bool {
+        let wanted: HashSet<Reg> = registers.iter().copied().collect();
+        let clears = |node: &Node| match node {
+            Node::Inst(Statement {
+                inst: Inst::Move { to, from, .. },
+                guard: None,
+                ..
+            }) if matches!(from, Src::Int(0)) || *from == Src::from(0.0f32) => {
+                Some(*to).filter(|to| wanted.contains(to))
+            }
+            _ => None,
+        };
+        let body = &mut self.scope().body;
+        let mut found = Vec::new();
+        for (at, node) in body.iter().enumerate().rev() {
+            if found.len() == wanted.len() {
+                break;
+            }
+            if clears(node).is_some() {
+                found.push(at);
+                continue;
+            }
+            let touches = match node {
+                Node::Inst(s) => {
+                    let guard = s.guard.map(|p| p.reg);
+                    let mut all = s
+                        .inst
+                        .sources()
+                        .into_iter()
+                        .chain(s.inst.results())
+                        .chain(guard);
+                    all.any(|reg| wanted.contains(&reg))
+                }
+                Node::Comment(_) | Node::Assume(_) => false,
+                _ => true,
+            };
+            if touches {
+                return false;
+            }
+        }
+        let cleared: HashSet<Reg> = found.iter().filter_map(|at| clears(&body[*at])).collect();
+        if cleared.len() < wanted.len() || wanted.is_empty() {
+            return false;
+        }
+        let mut at = 0;
+        body.retain(|_| {
+            at += 1;
+            !found.contains(&(at - 1))
+        });
+        true
     }
 
     /// `to = a op b`
@@ -364,7 +419,7 @@ impl Kernel {
         self.push(Inst::WaitAll);
     }
 
-    /// All threads of the block arrive before any goes on.
+    /// All threads of the block arrive before any goes on; within a [role](Kernel::role), all threads of the role.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -378,7 +433,11 @@ impl Kernel {
     #[track_caller]
     pub fn barrier(&mut self) {
         self.at_line();
-        self.push(Inst::Barrier);
+        if self.thread_of_role().is_some() {
+            self.barrier_of_role();
+        } else {
+            self.push(Inst::Barrier);
+        }
     }
 
     /// All lanes of the warp arrive before any goes on. It may stand in a branch that whole warps take.

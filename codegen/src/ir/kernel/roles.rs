@@ -1,10 +1,16 @@
 //! Roles: threads of a block that part, each group with a region of its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Kernel, MapHandle, RingHandle};
+use crate::index::Expr;
+use crate::ir::hopper::Hopper;
+use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::{Node, RoleRegion};
 use crate::ir::value::{Cmp, Reg};
+
+/// Named barriers of a block, beside the one of all its threads.
+const NAMED_BARRIERS: u32 = 15;
 
 /// What a kernel with roles of warps keeps while it is written.
 #[derive(Default, Debug)]
@@ -17,12 +23,22 @@ pub(crate) struct Parting {
     pub(crate) readers: BTreeMap<usize, BTreeMap<u32, u32>>,
     /// A role is open.
     open: bool,
+    /// The index of a thread within the open role.
+    pub(crate) thread: Option<Expr>,
     /// Nodes of the kernel before its roles.
     pub(crate) before: usize,
     /// All threads have had a role.
     pub(crate) ended: bool,
     /// Threads of each role, and how many registers each of them has, if the role says so.
     pub(crate) registers: Vec<(u32, Option<u32>)>,
+    /// Named barriers that are taken: those numbered 1 to this.
+    named: u32,
+    /// The named barrier of the open role's threads.
+    own_barrier: Option<u32>,
+    /// Order barriers, by their first number, whose first turn was armed.
+    pub(crate) armed: BTreeSet<u32>,
+    /// The scope of the open role.
+    scope: usize,
     /// Boxes are stored that are not known to be read.
     pub(crate) sends: bool,
     /// Products of warpgroups that were written.
@@ -50,7 +66,53 @@ impl Kernel {
             body: Vec::new(),
         });
         self.parting.open = true;
+        self.parting.own_barrier = None;
         self.open_region();
+        self.parting.scope = self.scopes.len() - 1;
+    }
+
+    /// The first of `count` named barriers that nothing else uses; a mistake is recorded where there are no more.
+    pub(crate) fn named_barriers(&mut self, count: u32) -> u32 {
+        let first = self.parting.named + 1;
+        if self.parting.named.saturating_add(count) > NAMED_BARRIERS {
+            self.mistake(format!(
+                "more than {NAMED_BARRIERS} named barriers: each role that has a barrier of its own takes one, and an order barrier one for each of its roles"
+            ));
+            return first.min(NAMED_BARRIERS);
+        }
+        self.parting.named += count;
+        first
+    }
+
+    /// The threads of the open role wait for each other.
+    pub(crate) fn barrier_of_role(&mut self) {
+        let id = match self.parting.own_barrier {
+            Some(id) => id,
+            None => self.named_barriers(1),
+        };
+        self.parting.own_barrier = Some(id);
+        let threads = self.threads_of_role();
+        self.named_barrier(id, threads, true);
+    }
+
+    /// All threads that are here arrive at a named barrier, and wait for it or not.
+    pub(crate) fn named_barrier(&mut self, id: u32, threads: u32, waits: bool) {
+        self.push_hopper(None, Hopper::NamedBarrier { id, threads, waits });
+    }
+
+    /// The threads of the open role arrive at a named barrier before all that the role does.
+    pub(crate) fn arrive_at_begin(&mut self, id: u32, threads: u32) {
+        let inst = Hopper::NamedBarrier {
+            id,
+            threads,
+            waits: false,
+        };
+        let at = self.parting.scope;
+        self.scopes[at].before.push(Node::Inst(Statement {
+            inst: Inst::Hopper(Box::new(inst)),
+            guard: None,
+            tag: None,
+        }));
     }
 
     /// Ends the last role, and with it the kernel.
@@ -69,6 +131,11 @@ impl Kernel {
     /// Whether a role is open.
     pub(crate) fn in_role(&self) -> bool {
         self.parting.open
+    }
+
+    /// The index of a thread within the open role of warps.
+    pub(crate) fn thread_of_role(&self) -> Option<Expr> {
+        self.parting.thread
     }
 
     /// How many nodes the kernel has outside of roles, loops and branches, without comments.
@@ -93,6 +160,7 @@ impl Kernel {
         if !std::mem::take(&mut self.parting.open) {
             return;
         }
+        self.parting.thread = None;
         let inner = self.pop_scope();
         if let Some(role) = self.roles.last_mut() {
             role.body.extend(inner.before);

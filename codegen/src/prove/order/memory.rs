@@ -341,10 +341,16 @@ impl Unit {
         }
     }
 
+    /// Nothing that was done to it is still to be ordered by a barrier, or under way.
+    pub(super) fn is_settled(&self) -> bool {
+        self.seen == Seen::All && self.readers == Readers::Nobody && self.sent == Sent::No
+    }
+
     /// A barrier, a commit or a wait of all threads.
     pub(super) fn synchronise(&mut self, event: &Event) {
         match event {
-            Event::Barrier => {
+            // Since they have parted, threads of the role alone have touched what is followed here.
+            Event::Barrier | Event::RoleMeets => {
                 self.readers = Readers::Nobody;
                 if matches!(self.seen, Seen::Own | Seen::Warp | Seen::Atomic) {
                     (self.seen, self.writer) = (Seen::All, NOBODY);

@@ -32,6 +32,9 @@ use crate::prove::hopper::{Piped, What};
 use crate::prove::numbers::Mask;
 use crate::prove::value::{Lin, Sym};
 
+/// Places of a role at which it uses a ring: more than kernels have a use for.
+const PLACES: u32 = 16;
+
 /// The turns that a role takes.
 #[derive(Clone)]
 pub(super) struct Taken {
@@ -332,8 +335,12 @@ impl Walk<'_> {
     pub(super) fn place(&mut self, index: Lin) -> Result<(), String> {
         let places = &mut self.found.places;
         let known = |place: &Place| place.index == index && place.loops == self.loops;
-        // Who fills for roles that take turns does so at a place for each of them.
-        let most = if self.found.fills { self.takers } else { 1 };
+        // Who fills for roles that take turns does so at a place for each of them, and each of them reads at one.
+        let most = match (self.takers, self.found.fills) {
+            (1, _) => PLACES,
+            (takers, true) => takers,
+            (_, false) => 1,
+        };
         self.found.here = match places.iter().position(known) {
             Some(known) => known,
             None if places.len() < most as usize => {
@@ -345,7 +352,7 @@ impl Walk<'_> {
                 });
                 places.len() - 1
             }
-            None => return Err("it is used at several places of a role".to_owned()),
+            None => return Err("it is used at too many places of a role".to_owned()),
         };
         Ok(())
     }
@@ -364,7 +371,15 @@ pub(super) fn pairs<'p>(
             if consumer.uses != producer.uses {
                 return Err("roles use stages another number of times".to_owned());
             }
-            all.extend(consumer.places.iter().zip(&producer.places));
+            let (read, filled) = (&consumer.places, &producer.places);
+            if read.len() != filled.len() {
+                return Err(format!(
+                    "it is filled at {} places of a role and read at {} of another",
+                    filled.len(),
+                    read.len()
+                ));
+            }
+            all.extend(read.iter().zip(filled));
         }
         return Ok(all);
     }

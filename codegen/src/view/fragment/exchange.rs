@@ -217,6 +217,11 @@ impl Exchange {
         warps << self.combined.len()
     }
 
+    /// Whether threads of several warps combine what they hold.
+    pub(super) fn crosses_warps(&self) -> bool {
+        !matches!(self.warps, Warps::Alone)
+    }
+
     /// Combines each of the registers over the threads.
     pub(super) fn combine(
         &self,

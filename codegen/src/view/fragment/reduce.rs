@@ -80,7 +80,7 @@ impl Fragment {
             registers.push(how.all(k, ty, &values));
         }
         if exchange.parts() > 1 {
-            self.whole_warps(k)?;
+            self.whole_warps(k, exchange.crosses_warps())?;
         }
         let registers = exchange.combine(k, how, (self.element, ty), &registers)?;
         let registers = self.apart(k, registers);
@@ -107,8 +107,11 @@ impl Fragment {
         registers
     }
 
-    /// The number of its thread begins with the lane, and is the block's if there are several warps.
-    pub(super) fn whole_warps(&self, k: &mut Kernel) -> Result<(), ViewError> {
+    /// The number of its thread begins with the lane, and is the block's if there are several warps. Within warps that of a role will do: roles begin with a warp.
+    pub(super) fn whole_warps(&self, k: &mut Kernel, across: bool) -> Result<(), ViewError> {
+        if !across && k.thread_of_role() == Some(self.thread) {
+            return Ok(());
+        }
         let (thread, lane) = (k.thread(), k.lane());
         let threads = self.tv.get(0)?.size();
         let mine = k.pool.rem(self.thread, 32);

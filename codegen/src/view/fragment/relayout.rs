@@ -252,7 +252,7 @@ impl Fragment {
     }
 
     fn shuffled(&self, k: &mut Kernel, sources: &[Source]) -> Result<Vec<Reg>, ViewError> {
-        self.whole_warps(k)?;
+        self.whole_warps(k, false)?;
         let mut all = Vec::new();
         for source in sources {
             let lane = source.lane.expression(k)?;

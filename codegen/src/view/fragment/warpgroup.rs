@@ -231,6 +231,13 @@ impl Kernel {
         let first = [row?, column?];
         let zero = self.pool.constant(0);
         let add = self.compare(Cmp::Eq, zero, zero);
+        // Sums that have just been set to 0 begin with the product instead.
+        let begins = self.withdraw_clears(&sums);
+        let first_add = if begins {
+            self.compare(Cmp::Ne, zero, zero)
+        } else {
+            add
+        };
         self.sets(&sums);
         let instruction = Arc::new(atom);
         let each = sums.len() / atoms.within.len();
@@ -250,7 +257,11 @@ impl Kernel {
                     Factor::Fragment(registers.cloned().unwrap_or_default())
                 };
                 let b = self.stage_matrix(b, [column, k], of_b)?;
-                self.wgmma(&instruction, d, (factor, b), (false, add));
+                let how = match step {
+                    0 => (begins, first_add),
+                    _ => (false, add),
+                };
+                self.wgmma(&instruction, d, (factor, b), how);
             }
         }
         self.wgmma_commit();

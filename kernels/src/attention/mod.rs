@@ -18,6 +18,8 @@
 //! A row without keys, or whose scores are all −∞, is 0 and its logarithm −∞. A NaN in a query, or in a key or a value that it sees, makes its row NaN, as does a
 //! score of +∞. Weights of 0 are multiplied like others: an infinite or NaN value in a tile that a row looks into shows, even behind the mask.
 
+pub mod hopper;
+
 use std::f32::consts::{LN_2, LOG2_E};
 
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
@@ -43,7 +45,7 @@ pub const ELEMENTS: [Element; 2] = [Element::F16, Element::Bf16];
 pub struct Attention {
     /// f16 or bf16, of q, k, v and o.
     pub element: Element,
-    /// Elements of a head: 64 or 128.
+    /// Elements of a head: 64 or 128, of [`hopper`] also 256.
     pub head_dim: i64,
     /// Query i sees keys 0 to i.
     pub causal: bool,
