@@ -380,4 +380,8 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::tiled,
     examples::quantized,
     examples::gated,
+    examples::plain,
+    examples::persistent,
+    examples::ping_pong,
+    examples::cluster,
 ];
