@@ -101,51 +101,13 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
         steps: k.tiles_in(depth, tk)?,
     };
     let s = &setting;
-    let registers = |role: WarpRole<'static>, count| {
-        if p.registers {
-            role.registers(count)
-        } else {
-            role
-        }
-    };
-    let producer = |k: &mut Kernel| {
-        let role = registers(WarpRole::new("producer", 4), 40);
-        let fill = |k: &mut Kernel| {
-            s.turns(k, |k, turn| {
-                for part in 0..takers {
-                    let turn = if takers > 1 {
-                        s.part(k, turn, (part, takers))
-                    } else {
-                        turn
-                    };
-                    s.fill(k, turn)?;
-                }
-                Ok(())
-            })?;
-            match (p.schedule, &s.rings) {
-                (Schedule::Cluster(..), _) if p.has(Mistake::NoDrain) => Ok(()),
-                (Schedule::Cluster(..), Rings::Both(ring)) => k.drain(ring, s.steps),
-                (Schedule::Cluster(..), Rings::OnlyB(ring)) => k.drain(ring, s.steps),
-                (Schedule::Cluster(..), Rings::Each(a, b)) => {
-                    k.drain(a, s.steps)?;
-                    k.drain(b, s.steps)
-                }
-                _ => Ok(()),
-            }
-        };
-        if p.has(Mistake::AllProduce) {
-            k.role(role, |k, _| fill(k))
-        } else {
-            k.producer(role, fill)
-        }
-    };
     if p.producer_first {
-        producer(&mut k)?;
+        s.producer(&mut k)?;
     }
     for part in 0..roles {
         let name = ["first", "second", "third"][part as usize];
         let less = u32::from(part == 0 && p.has(Mistake::HalfRole));
-        let role = registers(
+        let role = p.role(
             WarpRole::new(name, warps - less),
             if roles * gm * gn > 2 { 152 } else { 208 },
         );
@@ -161,12 +123,45 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
         }
     }
     if !p.producer_first {
-        producer(&mut k)?;
+        s.producer(&mut k)?;
     }
     Ok(k)
 }
 
 impl Setting<'_> {
+    fn producer(&self, k: &mut Kernel) -> Done {
+        let (p, steps, takers) = (self.p, self.steps, self.p.fills());
+        let role = p.role(WarpRole::new("producer", 4), 40);
+        let fill = |k: &mut Kernel| {
+            self.turns(k, |k, turn| {
+                for part in 0..takers {
+                    let turn = if takers > 1 {
+                        self.part(k, turn, (part, takers))
+                    } else {
+                        turn
+                    };
+                    self.fill(k, turn)?;
+                }
+                Ok(())
+            })?;
+            match (p.schedule, &self.rings) {
+                (Schedule::Cluster(..), _) if p.has(Mistake::NoDrain) => Ok(()),
+                (Schedule::Cluster(..), Rings::Both(ring)) => k.drain(ring, steps),
+                (Schedule::Cluster(..), Rings::OnlyB(ring)) => k.drain(ring, steps),
+                (Schedule::Cluster(..), Rings::Each(a, b)) => {
+                    k.drain(a, steps)?;
+                    k.drain(b, steps)
+                }
+                _ => Ok(()),
+            }
+        };
+        if p.has(Mistake::AllProduce) {
+            k.role(role, |k, _| fill(k))
+        } else {
+            k.producer(role, fill)
+        }
+    }
+
     /// For each tile of the block.
     fn turns(&self, k: &mut Kernel, body: impl FnOnce(&mut Kernel, Turn) -> Done) -> Done {
         let ([tm, tn, _], [m, n, _]) = (self.p.tile(), self.sizes);

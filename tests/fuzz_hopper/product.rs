@@ -3,6 +3,7 @@
 use half::{bf16, f16};
 use tilewright::atoms;
 use tilewright::codegen::ir::{Axis, Element};
+use tilewright::codegen::pipeline::WarpRole;
 use tilewright::host::Arg;
 
 use crate::Case;
@@ -106,6 +107,15 @@ impl Product {
             self.n * gn * an,
             self.depth * self.form.depth(),
         ]
+    }
+
+    /// A role with its registers, if they are set.
+    pub(crate) fn role(&self, role: WarpRole<'static>, registers: u32) -> WarpRole<'static> {
+        if self.registers {
+            role.registers(registers)
+        } else {
+            role
+        }
     }
 
     /// Consumer roles.

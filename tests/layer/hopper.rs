@@ -11,7 +11,7 @@ use tilewright::{Layout, TiledMma, atoms};
 
 use super::{Done, Result, layout};
 
-const HOPPER: Arch = Arch(90);
+pub(super) const HOPPER: Arch = Arch(90);
 
 /// c of 64 × 64 tiles ← a·bᵀ, and what it is made of.
 struct Product {

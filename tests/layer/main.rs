@@ -10,6 +10,7 @@ mod hosts;
 mod indices;
 mod launch;
 mod lines;
+mod misuse;
 mod natural;
 mod prove;
 mod sealed;

@@ -268,7 +268,7 @@ pub(super) fn gated() -> Subject {
     fused("gemm_swiglu", gemm_swiglu::swiglu, Element::F32, inputs)
 }
 
-/// A schedule of `hopper_gemm`: the plain one stores elements, the others boxes.
+/// A schedule of `hopper_gemm`: the plain one stores elements, the others boxes. (The persistent one has 132 blocks, most without a tile; `wgmma-*-persistent` is its like.)
 fn on_hopper(name: &str, schedule: hopper_gemm::Schedule) -> Subject {
     let whole = schedule != hopper_gemm::Schedule::Plain;
     let kernel = schedule.kernel(whole).expect("proven");
@@ -304,10 +304,6 @@ fn on_hopper(name: &str, schedule: hopper_gemm::Schedule) -> Subject {
 
 pub(super) fn plain() -> Subject {
     on_hopper("hopper_gemm", hopper_gemm::Schedule::Plain)
-}
-
-pub(super) fn persistent() -> Subject {
-    on_hopper("hopper_gemm-persistent", hopper_gemm::Schedule::Persistent)
 }
 
 pub(super) fn ping_pong() -> Subject {

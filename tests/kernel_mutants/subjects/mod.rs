@@ -381,7 +381,6 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::quantized,
     examples::gated,
     examples::plain,
-    examples::persistent,
     examples::ping_pong,
     examples::cluster,
 ];
