@@ -215,10 +215,15 @@ fn roles_of_a_block() -> Result {
             k.producer(WarpRole::new("producer", 1), |k| p.fill(k, [false; 2]))?;
             p.consumers(k, |k, sums, i| p.step(k, sums, i))
         }),
-        ("ring", "all threads of a role produce", (256, 1), |p, k| {
-            p.consumers(k, |k, sums, i| p.step(k, sums, i))?;
-            k.role(WarpRole::new("producer", 4), |k, _| p.fill(k, [false; 2]))
-        }),
+        (
+            "divergent",
+            "all threads of a role produce",
+            (256, 1),
+            |p, k| {
+                p.consumers(k, |k, sums, i| p.step(k, sums, i))?;
+                k.role(WarpRole::new("producer", 4), |k, _| p.fill(k, [false; 2]))
+            },
+        ),
         ("ring", "two producers", (384, 1), |p, k| {
             p.consumers(k, |k, sums, i| p.step(k, sums, i))?;
             p.producer(k)?;
