@@ -1,4 +1,4 @@
-//! A random product on Hopper, and its kernel through the public layer.
+//! The kernel of a random product, through the public layer.
 
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
@@ -6,237 +6,15 @@ use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::{Layout, TiledMma, atoms};
 
-use crate::random::Random;
+use crate::mistakes::Mistake;
+use crate::product::{Product, Schedule};
 
 /// The largest extent of a matrix.
-const MOST: i64 = 1 << 14;
-
-/// The operands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
-    F16,
-    Bf16,
-    Tf32,
-    E4m3,
-}
-
-impl Form {
-    fn element(self) -> Element {
-        match self {
-            Self::F16 => Element::F16,
-            Self::Bf16 => Element::Bf16,
-            Self::Tf32 => Element::F32,
-            Self::E4m3 => Element::E4m3,
-        }
-    }
-
-    fn scalar(self) -> atoms::Scalar {
-        match self {
-            Self::F16 => atoms::Scalar::F16,
-            Self::Bf16 => atoms::Scalar::Bf16,
-            Self::Tf32 => atoms::Scalar::Tf32,
-            Self::E4m3 => atoms::Scalar::E4m3,
-        }
-    }
-
-    /// Elements in 16 bytes.
-    pub(crate) fn align(self) -> usize {
-        16 / self.element().bytes() as usize
-    }
-
-    /// Elements along k of one instruction.
-    fn depth(self) -> i64 {
-        32 / i64::from(self.element().bytes())
-    }
-}
-
-/// How blocks and roles take tiles.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Schedule {
-    /// A block a tile.
-    Grid,
-    /// So many blocks that take tile after tile.
-    Persistent([u32; 2]),
-    /// The same by so many roles that take turns, each with its part of the rows.
-    InTurns(u32, [u32; 2]),
-    /// A block a tile, clusters along x (which have b in common) or y (a).
-    Cluster(Axis, u32),
-}
-
-/// What the author does wrong.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mistake {
-    /// The consumers take so many steps more than are filled.
-    Steps(i64),
-    /// The consumers begin with another use of a stage.
-    Before(i64),
-    /// The producer begins so.
-    BeforeFill(i64),
-    /// One tile of a stage is not loaded.
-    NoLoad,
-    /// One is loaded twice.
-    LoadTwice,
-    /// Products of a step more are in flight when a stage is given back.
-    InFlight(u32),
-    /// A stage is not given back.
-    Keep,
-    /// It is given back before its products are issued.
-    GiveEarly,
-    /// It is given back twice.
-    GiveTwice,
-    /// Sums are read while products are in flight.
-    ReadSums,
-    /// Products read the stage of the step before.
-    Stale,
-    /// The tile of c is stored twice.
-    StoreTwice,
-    /// The tile of another block is stored.
-    StoreElsewhere,
-    /// A cluster does not wait for its last stages.
-    NoDrain,
-    /// Another role has the turn.
-    Turn,
-    /// A warp of consumers does something else.
-    HalfRole,
-    /// A barrier of the block in a role.
-    Barrier,
-    /// The consumers count their turns by another size.
-    OtherSize,
-    /// What the stage holds is called something else by the consumers.
-    OtherTile,
-}
-
-/// A program.
-#[derive(Clone, Debug)]
-#[allow(clippy::struct_excessive_bools)] // They are drawn one by one.
-pub(crate) struct Program {
-    pub(crate) form: Form,
-    /// a is k x m, b is k x n.
-    pub(crate) transposed: [bool; 2],
-    /// Warpgroups along m and n.
-    groups: [i64; 2],
-    /// Atoms of a warpgroup along m and n.
-    atoms: [i64; 2],
-    /// Columns of an atom.
-    n: i64,
-    /// Instructions along k of a step.
-    depth: i64,
-    pub(crate) stages: i64,
-    lag: i64,
-    /// a and b have a ring each.
-    two_rings: bool,
-    /// a comes to registers from global memory.
-    from_registers: bool,
-    schedule: Schedule,
-    /// Sums leave by TMA, as bf16.
-    pub(crate) boxes: bool,
-    /// The producer is the first role.
-    producer_first: bool,
-    /// Registers are set.
-    registers: bool,
-    /// Each step is written out, and not by `consume` and `produce`.
-    by_hand: bool,
-    pub(crate) mistakes: Vec<Mistake>,
-}
-
-impl Program {
-    /// Rows and columns of a role's tile, and elements along k of a stage.
-    pub(crate) fn tile(&self) -> [i64; 3] {
-        let [gm, gn] = self.groups;
-        let [am, an] = self.atoms;
-        [
-            64 * gm * am,
-            self.n * gn * an,
-            self.depth * self.form.depth(),
-        ]
-    }
-
-    fn has(&self, mistake: Mistake) -> bool {
-        self.mistakes.contains(&mistake)
-    }
-}
-
-/// A random program.
-pub(crate) fn program(r: &mut Random) -> Program {
-    let form = r.pick(&[Form::F16, Form::Bf16, Form::Bf16, Form::Tf32, Form::E4m3]);
-    let halves = matches!(form, Form::F16 | Form::Bf16);
-    let stages = 1 + r.below(5) as i64;
-    let blocks = [1 + r.below(3) as u32, 1 + r.below(2) as u32];
-    let schedule = match r.below(8) {
-        0..3 => Schedule::Grid,
-        3..5 => Schedule::Persistent(blocks),
-        5 => Schedule::InTurns(2 + r.below(2) as u32, blocks),
-        _ => Schedule::Cluster(r.pick(&[Axis::X, Axis::Y]), r.pick(&[2, 2, 4])),
-    };
-    let groups = if matches!(schedule, Schedule::InTurns(..)) {
-        [1, 1]
-    } else {
-        r.pick(&[[1, 1], [2, 1], [1, 2], [1, 1]])
-    };
-    let mut p = Program {
-        form,
-        transposed: [r.chance(30) && halves, r.chance(30) && halves],
-        groups,
-        atoms: [r.pick(&[1, 1, 2]), r.pick(&[1, 1, 2])],
-        n: r.pick(&[8, 16, 24, 32, 64]),
-        depth: r.pick(&[1, 2, 4, 4]),
-        stages,
-        lag: r.below(stages as usize) as i64,
-        two_rings: r.chance(20),
-        from_registers: halves && r.chance(10),
-        schedule,
-        boxes: r.chance(35),
-        producer_first: r.chance(30),
-        registers: r.chance(50),
-        by_hand: r.chance(40),
-        mistakes: Vec::new(),
-    };
-    if r.chance(55) {
-        for _ in 0..r.pick(&[1, 1, 2]) {
-            p.mistakes.push(mistake(r));
-        }
-    }
-    p.by_hand |= p.mistakes.iter().any(|m| {
-        matches!(
-            m,
-            Mistake::InFlight(_)
-                | Mistake::Keep
-                | Mistake::GiveEarly
-                | Mistake::GiveTwice
-                | Mistake::OtherTile
-        )
-    });
-    p
-}
-
-fn mistake(r: &mut Random) -> Mistake {
-    let by = r.pick(&[-1, 1, 2]);
-    match r.below(19) {
-        0 => Mistake::Steps(by),
-        1 => Mistake::Before(by),
-        2 => Mistake::BeforeFill(by),
-        3 => Mistake::NoLoad,
-        4 => Mistake::LoadTwice,
-        5 => Mistake::InFlight(1 + r.below(3) as u32),
-        6 => Mistake::Keep,
-        7 => Mistake::GiveEarly,
-        8 => Mistake::GiveTwice,
-        9 => Mistake::ReadSums,
-        10 => Mistake::Stale,
-        11 => Mistake::StoreTwice,
-        12 => Mistake::StoreElsewhere,
-        13 => Mistake::NoDrain,
-        14 => Mistake::Turn,
-        15 => Mistake::HalfRole,
-        16 => Mistake::Barrier,
-        17 => Mistake::OtherSize,
-        _ => Mistake::OtherTile,
-    }
-}
+pub(crate) const MOST: i64 = 1 << 14;
 
 /// What all roles know.
 struct Setting<'p> {
-    p: &'p Program,
+    p: &'p Product,
     arrays: [View; 3],
     sizes: [Expr; 3],
     mma: TiledMma,
@@ -263,15 +41,14 @@ struct Turn {
 type Done = Result<(), ViewError>;
 
 /// The kernel of a program.
-pub(crate) fn kernel(p: &Program) -> Result<Kernel, ViewError> {
-    let [tm, tn, tk] = p.tile();
+pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
+    let [_, tn, tk] = p.tile();
     let [gm, gn] = p.groups;
-    let takers = match p.schedule {
-        Schedule::InTurns(roles, _) => i64::from(roles),
-        _ => 1,
-    };
+    let roles = p.roles();
+    let takers = p.fills();
     let warps = (4 * gm * gn) as u32;
-    let mut k = Kernel::new("fuzzed", 32 * warps * takers as u32 + 128);
+    let idle = u32::from(p.has(Mistake::NoRole));
+    let mut k = Kernel::new("fuzzed", 32 * (warps * roles as u32 + idle) + 128);
     if let Schedule::Cluster(axis, blocks) = p.schedule {
         let mut all = [1; 3];
         all[axis as usize] = blocks;
@@ -305,7 +82,7 @@ pub(crate) fn kernel(p: &Program) -> Result<Kernel, ViewError> {
         Staged::new(name, element, shape, &[])
     };
     let (tile_a, tile_b) = (
-        staged("tile_a", tm, p.transposed[0]),
+        staged("tile_a", p.rows_of_stage(), p.transposed[0]),
         staged("tile_b", tn, p.transposed[1]),
     );
     let rings = if p.from_registers {
@@ -324,63 +101,74 @@ pub(crate) fn kernel(p: &Program) -> Result<Kernel, ViewError> {
         steps: k.tiles_in(depth, tk)?,
     };
     let s = &setting;
-    let registers = |role: WarpRole<'static>, count| {
-        if p.registers {
-            role.registers(count)
-        } else {
-            role
-        }
-    };
-    let producer = |k: &mut Kernel| {
-        k.producer(registers(WarpRole::new("producer", 4), 40), |k| {
-            s.turns(k, |k, turn| {
-                for part in 0..takers {
-                    let turn = s.part(k, turn, (part, takers));
-                    s.fill(k, turn)?;
-                }
-                Ok(())
-            })?;
-            match (p.schedule, &s.rings) {
-                (Schedule::Cluster(..), _) if p.has(Mistake::NoDrain) => Ok(()),
-                (Schedule::Cluster(..), Rings::Both(ring)) => k.drain(ring, s.steps),
-                (Schedule::Cluster(..), Rings::OnlyB(ring)) => k.drain(ring, s.steps),
-                (Schedule::Cluster(..), Rings::Each(a, b)) => {
-                    k.drain(a, s.steps)?;
-                    k.drain(b, s.steps)
-                }
-                _ => Ok(()),
-            }
-        })
-    };
     if p.producer_first {
-        producer(&mut k)?;
+        s.producer(&mut k)?;
     }
-    for part in 0..takers {
+    for part in 0..roles {
         let name = ["first", "second", "third"][part as usize];
-        let role = registers(
-            WarpRole::new(name, warps),
-            if takers * gm * gn > 2 { 152 } else { 208 },
+        let less = u32::from(part == 0 && p.has(Mistake::HalfRole));
+        let role = p.role(
+            WarpRole::new(name, warps - less),
+            if roles * gm * gn > 2 { 152 } else { 208 },
         );
         k.role(role, |k, thread| {
             s.turns(k, |k, turn| {
-                let turn = s.part(k, turn, (part, takers));
-                s.tile(k, turn, (part, takers), thread)
+                let of_role = if p.has(Mistake::OtherRole) { 0 } else { part };
+                let turn = s.part(k, turn, (of_role, roles));
+                s.tile(k, turn, (part, roles), thread)
             })
         })?;
+        if less > 0 {
+            k.role(WarpRole::new("idle", less), |_, _| Done::Ok(()))?;
+        }
     }
     if !p.producer_first {
-        producer(&mut k)?;
+        s.producer(&mut k)?;
     }
     Ok(k)
 }
 
 impl Setting<'_> {
+    fn producer(&self, k: &mut Kernel) -> Done {
+        let (p, steps, takers) = (self.p, self.steps, self.p.fills());
+        let role = p.role(WarpRole::new("producer", 4), 40);
+        let fill = |k: &mut Kernel| {
+            self.turns(k, |k, turn| {
+                for part in 0..takers {
+                    let turn = if takers > 1 {
+                        self.part(k, turn, (part, takers))
+                    } else {
+                        turn
+                    };
+                    self.fill(k, turn)?;
+                }
+                Ok(())
+            })?;
+            match (p.schedule, &self.rings) {
+                (Schedule::Cluster(..), _) if p.has(Mistake::NoDrain) => Ok(()),
+                (Schedule::Cluster(..), Rings::Both(ring)) => k.drain(ring, steps),
+                (Schedule::Cluster(..), Rings::OnlyB(ring)) => k.drain(ring, steps),
+                (Schedule::Cluster(..), Rings::Each(a, b)) => {
+                    k.drain(a, steps)?;
+                    k.drain(b, steps)
+                }
+                _ => Ok(()),
+            }
+        };
+        if p.has(Mistake::AllProduce) {
+            k.role(role, |k, _| fill(k))
+        } else {
+            k.producer(role, fill)
+        }
+    }
+
     /// For each tile of the block.
     fn turns(&self, k: &mut Kernel, body: impl FnOnce(&mut Kernel, Turn) -> Done) -> Done {
         let ([tm, tn, _], [m, n, _]) = (self.p.tile(), self.sizes);
         match self.p.schedule {
-            Schedule::Grid | Schedule::Cluster(..) => {
-                let at = [k.tiles(Axis::X, m, tm)?, k.tiles(Axis::Y, n, tn)?];
+            Schedule::Grid | Schedule::Cluster(..) | Schedule::Roles(_) => {
+                let rows = self.p.rows_of_stage();
+                let at = [k.tiles(Axis::X, m, rows)?, k.tiles(Axis::Y, n, tn)?];
                 let zero = k.constant(0);
                 let turn = Turn {
                     at,
@@ -418,6 +206,11 @@ impl Setting<'_> {
         if of == 1 {
             return turn;
         }
+        if let Schedule::Roles(_) = self.p.schedule {
+            let row = k.linear(&[(of, turn.at[0])], part);
+            let at = [row, turn.at[1]];
+            return Turn { at, ..turn };
+        }
         let number = k.linear(&[(of, turn.number)], part);
         let row = k.linear(&[(of, turn.at[0])], part);
         Turn {
@@ -429,8 +222,13 @@ impl Setting<'_> {
 
     /// The tile of an array at a step, and its load to a stage.
     fn load(&self, k: &mut Kernel, which: usize, turn: Turn, step: Expr, to: &View) -> Done {
-        let [tm, tn, tk] = self.p.tile();
-        let (rows, row) = ([tm, tn][which], turn.at[which]);
+        let [_, tn, tk] = self.p.tile();
+        let (rows, row) = ([self.p.rows_of_stage(), tn][which], turn.at[which]);
+        let step = if self.p.has(Mistake::OtherBox) {
+            k.linear(&[(1, step)], 1)
+        } else {
+            step
+        };
         let transposed = self.p.transposed[which];
         let (shape, at) = if transposed {
             ([tk, rows], [step, row])
@@ -440,7 +238,9 @@ impl Setting<'_> {
         let from = self.arrays[which].tile(k, &shape, &at)?;
         match self.p.schedule {
             // Blocks one below the other have b in common, those side by side a.
-            Schedule::Cluster(axis, _) if (axis == Axis::X) == (which == 1) => {
+            Schedule::Cluster(axis, _)
+                if (axis == Axis::X) == (which == 1) || self.p.has(Mistake::OtherMulticast) =>
+            {
                 k.tma_multicast(&from, to, axis)
             }
             _ => k.tma_load(&from, to),
@@ -486,8 +286,8 @@ impl Setting<'_> {
     fn tile(&self, k: &mut Kernel, turn: Turn, (part, of): (i64, i64), thread: Expr) -> Done {
         let (p, [tm, tn, _]) = (self.p, self.p.tile());
         let sums = k.accumulators(&self.mma, [tm, tn], thread)?;
-        let consume = |k: &mut Kernel| self.consume(k, turn, &sums, thread);
-        if of > 1 {
+        let consume = |k: &mut Kernel| self.consume(k, (turn, part), &sums, thread);
+        if of > 1 && self.p.fills() > 1 {
             let role = if p.has(Mistake::Turn) {
                 (part + 1) % of
             } else {
@@ -528,21 +328,30 @@ impl Setting<'_> {
     fn multiply(
         &self,
         k: &mut Kernel,
-        turn: Turn,
+        (turn, part): (Turn, i64),
         step: Expr,
         (a, b): (Option<&View>, &View),
         (sums, thread): (&Fragment, Expr),
     ) -> Done {
         let turned = |view: &View, which: usize| {
-            if self.p.transposed[which] {
-                view.transposed()
-            } else {
+            let wrong = which == 1 && self.p.has(Mistake::Untransposed);
+            if self.p.transposed[which] == wrong {
                 view.clone()
+            } else {
+                view.transposed()
             }
         };
         let b = turned(b, 1);
         if let Some(a) = a {
-            k.gemm(&self.mma, &turned(a, 0), &b, sums)?;
+            let [tm, _, tk] = self.p.tile();
+            let a = turned(a, 0);
+            let a = if let Schedule::Roles(_) = self.p.schedule {
+                let at = [k.constant(part), k.constant(0)];
+                a.tile(k, &[tm, tk], &at)?
+            } else {
+                a
+            };
+            k.gemm(&self.mma, &a, &b, sums)?;
         } else {
             let [tm, _, tk] = self.p.tile();
             let (shape, at) = if self.p.transposed[0] {
@@ -561,7 +370,13 @@ impl Setting<'_> {
         Ok(())
     }
 
-    fn consume(&self, k: &mut Kernel, turn: Turn, sums: &Fragment, thread: Expr) -> Done {
+    fn consume(
+        &self,
+        k: &mut Kernel,
+        (turn, part): (Turn, i64),
+        sums: &Fragment,
+        thread: Expr,
+    ) -> Done {
         let p = self.p;
         let (mut before, mut steps) = (turn.before, self.steps);
         for m in &p.mistakes {
@@ -577,12 +392,12 @@ impl Setting<'_> {
             match &self.rings {
                 Rings::Both(ring) => {
                     return k.consume(ring, before, steps, |k, [a, b], step| {
-                        self.multiply(k, turn, step, (Some(&a), &b), with)
+                        self.multiply(k, (turn, part), step, (Some(&a), &b), with)
                     });
                 }
                 Rings::OnlyB(ring) => {
                     return k.consume(ring, before, steps, |k, [b], step| {
-                        self.multiply(k, turn, step, (None, &b), with)
+                        self.multiply(k, (turn, part), step, (None, &b), with)
                     });
                 }
                 Rings::Each(..) => {}
@@ -593,10 +408,16 @@ impl Setting<'_> {
             _ => None,
         });
         let give = |k: &mut Kernel, index: Expr| -> Done {
+            let by = p.mistakes.iter().find_map(|m| match m {
+                Mistake::GiveOther(by) => Some(*by),
+                _ => None,
+            });
+            let index = by.map_or(index, |by| k.linear(&[(1, index)], by));
             match &self.rings {
                 Rings::Both(ring) => k.release(ring, index),
                 Rings::OnlyB(ring) => k.release(ring, index),
                 Rings::Each(a, b) => {
+                    let b = if p.has(Mistake::GiveOtherRing) { a } else { b };
                     k.release(a, index)?;
                     k.release(b, index)
                 }
@@ -629,8 +450,10 @@ impl Setting<'_> {
             if p.has(Mistake::GiveEarly) {
                 give(k, index)?;
             }
-            self.multiply(k, turn, step, (a.as_ref(), &b), with)?;
-            k.wait_wgmma(p.lag as u32 + in_flight.unwrap_or(0));
+            self.multiply(k, (turn, part), step, (a.as_ref(), &b), with)?;
+            if !p.has(Mistake::NoWait) {
+                k.wait_wgmma(p.lag as u32 + in_flight.unwrap_or(0));
+            }
             if !p.has(Mistake::Keep) && !p.has(Mistake::GiveEarly) {
                 give(k, index)?;
             }
@@ -638,7 +461,7 @@ impl Setting<'_> {
                 give(k, index)?;
             }
             if p.has(Mistake::Stale) {
-                self.multiply(k, turn, step, (a.as_ref(), &b), with)?;
+                self.multiply(k, (turn, part), step, (a.as_ref(), &b), with)?;
             }
             Ok::<(), ViewError>(())
         })?;

@@ -1,29 +1,35 @@
 //! Random kernels of roles, rings over TMA and products of warpgroups: what is proven is run on the emulator, which must find nothing, and where the program makes no
 //! mistake its product must be right.
 //!
-//! A program is a matrix product whose tiles, types, rings, roles and schedule are drawn, and up to two mistakes of its author: a step too few, a stage given
-//! back too early, a tile that is loaded twice. `cargo xtask fuzz --hopper --seed N --programs M` runs as many as wanted and prints one line of JSON; `--program I` is one of
+//! A program is a matrix product, or two in a row as attention has them, whose tiles, types, rings, roles and schedule are drawn, and up to two mistakes of its author: a step too few,
+//! a stage released too early, a tile that is loaded twice. If a mistake changes nothing of what is multiplied and the program is proven, its result must be right as well. `cargo xtask fuzz --hopper --seed N --programs M` runs as many as wanted and prints one line of JSON; `--program I` is one of
 //! them. Without arguments it is a test with floors, as `tests/fuzz_kernels`.
 
 mod build;
+mod mistakes;
+mod product;
 #[path = "../fuzz_kernels/random.rs"]
 #[allow(dead_code)] // The other fuzz draws more.
 mod random;
+mod scores;
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use half::{bf16, f16};
+use half::bf16;
 use tilewright::codegen::ir::Kernel;
 use tilewright::codegen::prove::ProofError;
+use tilewright::codegen::view::ViewError;
 use tilewright::codegen::{Arch, Proven};
 use tilewright::emulator::Options;
-use tilewright::host::{Arg, On, Outcome, RunOptions, run_with};
+use tilewright::host::{Arg, On, RunOptions, run_with};
 
-use build::{Form, Program};
+use mistakes::Mistake;
+use product::Product;
 use random::Random;
+use scores::Scores;
 
 /// What the test runs.
 const SEED: u64 = 7;
@@ -50,52 +56,83 @@ enum Verdict {
     },
 }
 
+/// A random launch of a program, and what it is to compute.
+struct Case {
+    /// Its sizes, for a reader.
+    what: String,
+    sizes: Vec<(&'static str, usize)>,
+    inputs: Vec<(&'static str, Arg<'static>)>,
+    output: &'static str,
+    /// The output is bf16, and not f32.
+    halves: bool,
+    wanted: Vec<f32>,
+}
+
+/// An extent around that of a tile.
+fn near(r: &mut Random, tile: i64) -> usize {
+    let around = [1, 7, tile - 1, tile, tile, tile, tile + 1];
+    r.pick(&around).clamp(1, 400) as usize
+}
+
+/// Whole numbers from -4 to 4.
+fn numbers(r: &mut Random, count: usize) -> Vec<f32> {
+    (0..count).map(|_| r.below(9) as f32 - 4.0).collect()
+}
+
+/// A program: a product, or a product of scores.
+#[derive(Debug)]
+enum Program {
+    Product(Product),
+    Scores(Scores),
+}
+
+impl Program {
+    fn random(r: &mut Random) -> Self {
+        if r.chance(30) {
+            Self::Scores(scores::random(r))
+        } else {
+            Self::Product(product::random(r))
+        }
+    }
+
+    fn kernel(&self) -> Result<Kernel, ViewError> {
+        match self {
+            Self::Product(p) => build::kernel(p),
+            Self::Scores(p) => scores::kernel(p),
+        }
+    }
+
+    fn case(&self, r: &mut Random) -> Case {
+        match self {
+            Self::Product(p) => p.case(r),
+            Self::Scores(p) => p.case(r),
+        }
+    }
+
+    fn mistakes(&self) -> &[Mistake] {
+        match self {
+            Self::Product(p) => &p.mistakes,
+            Self::Scores(p) => &p.mistakes,
+        }
+    }
+}
+
 /// One launch; what is wrong with it.
 fn faults(p: &Program, kernel: &Proven, r: &mut Random) -> Option<String> {
-    let [tm, tn, tk] = p.tile();
-    let near = |r: &mut Random, tile: i64| {
-        let around = [1, 7, tile - 1, tile, tile, tile, tile + 1];
-        r.pick(&around).clamp(1, 400) as usize
-    };
-    let (m, n) = (near(r, tm), near(r, tn));
-    // Rows of c that boxes are stored to are multiples of 16 bytes.
-    let n = if p.boxes { n.next_multiple_of(8) } else { n };
-    let steps = r.below(p.stages as usize + 3);
-    let k = (steps * tk as usize).saturating_sub(r.pick(&[0, 0, 1, 9]));
-    let align = p.form.align();
-    // What is contiguous in a and b, and how far its rows are apart.
-    let (columns_a, rows_a) = if p.transposed[0] { (m, k) } else { (k, m) };
-    let (columns_b, rows_b) = if p.transposed[1] { (n, k) } else { (k, n) };
-    let [lda, ldb] = [columns_a, columns_b].map(|c| c.max(1).next_multiple_of(align));
-    let values = |r: &mut Random, count: usize| -> Vec<f32> {
-        (0..count).map(|_| r.below(9) as f32 - 4.0).collect()
-    };
-    let (a, b) = (values(r, rows_a * lda), values(r, rows_b * ldb));
-    let arg = |all: &[f32]| match p.form {
-        Form::F16 => Arg::input(&all.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>()),
-        Form::Bf16 => Arg::input(&all.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>()),
-        Form::Tf32 => Arg::input(all),
-        Form::E4m3 => {
-            let all: Vec<_> = all.iter().map(|&x| float8::F8E4M3::from_f32(x)).collect();
-            Arg::input(&all)
-        }
-    };
-    let output = if p.boxes {
-        Arg::output::<bf16>(m * n)
+    let case = p.case(r);
+    let (what, count) = (&case.what, case.wanted.len());
+    let mut args = case.inputs;
+    args.extend(
+        case.sizes
+            .iter()
+            .map(|(name, n)| (*name, Arg::from(*n as u32))),
+    );
+    let output = if case.halves {
+        Arg::output::<bf16>(count)
     } else {
-        Arg::output::<f32>(m * n)
+        Arg::output::<f32>(count)
     };
-    let size = |n: usize| Arg::from(n as u32);
-    let args = [
-        ("m", size(m)),
-        ("n", size(n)),
-        ("k", size(k)),
-        ("lda", size(lda)),
-        ("ldb", size(ldb)),
-        ("a", arg(&a)),
-        ("b", arg(&b)),
-        ("c", output),
-    ];
+    args.push((case.output, output));
     let mut options = RunOptions::default();
     options.emulator = Options {
         total_step_limit: STEPS,
@@ -105,54 +142,38 @@ fn faults(p: &Program, kernel: &Proven, r: &mut Random) -> Option<String> {
     };
     let outcome = match run_with(kernel, On::Emulator, args, &options) {
         Ok(outcome) => outcome,
-        Err(error) => return Some(format!("{m} x {n} x {k}: {error}")),
+        Err(error) => return Some(format!("{what}: {error}")),
     };
     if let Err(error) = outcome.clean() {
-        return Some(format!("{m} x {n} x {k}: {}", error.reasons.join("; ")));
+        return Some(format!("{what}: {}", error.reasons.join("; ")));
     }
-    if !p.mistakes.is_empty() {
+    if !p.mistakes().iter().all(|m| m.keeps_result()) {
         return None;
     }
-    let at = |all: &[f32], ld: usize, transposed: bool, row: usize, k: usize| {
-        if transposed {
-            all[k * ld + row]
+    let found: Vec<f32> = if case.halves {
+        let all: Vec<bf16> = outcome.get(case.output).unwrap_or_default();
+        all.into_iter().map(bf16::to_f32).collect()
+    } else {
+        outcome.get(case.output).unwrap_or_default()
+    };
+    let rounded = |x: f32| {
+        if case.halves {
+            bf16::from_f32(x).to_f32()
         } else {
-            all[row * ld + k]
+            x
         }
     };
-    let c = sums(p, &outcome);
-    for (i, &found) in c.iter().enumerate() {
-        let terms = (0..k).map(|t| {
-            at(&a, lda, p.transposed[0], i / n, t) * at(&b, ldb, p.transposed[1], i % n, t)
-        });
-        // Whole numbers below 2^24: exact.
-        let sum: f32 = terms.fold(0.0, |s, x| s + x);
-        let wanted = if p.boxes {
-            bf16::from_f32(sum).to_f32()
-        } else {
-            sum
-        };
-        if found.to_bits() != wanted.to_bits() {
-            return Some(format!(
-                "{m} x {n} x {k}: element {i} is {found} instead of {wanted}"
-            ));
-        }
+    let mut both = found.iter().zip(&case.wanted).enumerate();
+    let wrong = both.find(|(_, (found, wanted))| found.to_bits() != rounded(**wanted).to_bits());
+    if found.len() != count {
+        return Some(format!("{what}: {} of {count} elements", found.len()));
     }
-    None
-}
-
-fn sums(p: &Program, outcome: &Outcome) -> Vec<f32> {
-    if p.boxes {
-        let c: Vec<bf16> = outcome.get("c").unwrap_or_default();
-        c.into_iter().map(bf16::to_f32).collect()
-    } else {
-        outcome.get("c").unwrap_or_default()
-    }
+    wrong.map(|(i, (found, wanted))| format!("{what}: element {i} is {found} instead of {wanted}"))
 }
 
 fn judged(p: &Program, seed: u64) -> Verdict {
     type Build = fn(Kernel, Arch) -> Result<Proven, ProofError>;
-    let build = |prove: Build| build::kernel(p).map(|kernel| prove(kernel, Arch(90)));
+    let build = |prove: Build| p.kernel().map(|kernel| prove(kernel, Arch(90)));
     let several = |kernel: &Proven, launches: u64| {
         (0..launches).find_map(|i| faults(p, kernel, &mut Random::of(seed, i + 1)))
     };
@@ -176,7 +197,7 @@ fn judged(p: &Program, seed: u64) -> Verdict {
 fn program(seed: u64, number: u64) -> (Program, Verdict) {
     let mut r = Random::of(seed, number);
     loop {
-        let p = build::program(&mut r);
+        let p = Program::random(&mut r);
         let verdict = catch_unwind(AssertUnwindSafe(|| judged(&p, seed ^ number)));
         match verdict.unwrap_or(Verdict::Panic) {
             Verdict::Unbuildable => {}
@@ -226,9 +247,15 @@ fn main() -> ExitCode {
         mut refused_right,
     ] = [0u64; 5];
     let mut codes: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    let mut kinds: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for number in numbers {
         let (p, verdict) = program(seed, number);
         all += 1;
+        for mistake in p.mistakes() {
+            let tried = kinds.entry(mistake.kind()).or_default();
+            let taken = matches!(verdict, Verdict::Accepted);
+            *tried = [tried[0] + 1, tried[1] + u64::from(taken)];
+        }
         match verdict {
             Verdict::Unbuildable => {}
             Verdict::Accepted => accepted += 1,
@@ -245,7 +272,7 @@ fn main() -> ExitCode {
                 let counts = codes.entry(code).or_default();
                 *counts = [counts[0] + 1, counts[1] + u64::from(right)];
                 if refused_too && right {
-                    let error = build::kernel(&p).ok().map(|k| k.build(Arch(90)).err());
+                    let error = p.kernel().ok().map(|k| k.build(Arch(90)).err());
                     eprintln!(
                         "program {number} is refused: {:?}\n{p:#?}\n",
                         error.flatten()
@@ -259,6 +286,7 @@ fn main() -> ExitCode {
     );
     let rate = all as f64 / start.elapsed().as_secs_f64();
     eprintln!("seed {seed}: {rate:.0} programs a second; refused, of them right: {codes:?}");
+    eprintln!("mistakes, of them accepted: {kinds:?}");
     let few = |n: u64, floor: u64| !by_hand && 100 * n < floor * all;
     if few(accepted, ACCEPTED) || few(all - accepted - wrong - panics, REFUSED) {
         eprintln!("at least {ACCEPTED} % must be accepted and {REFUSED} % refused");

@@ -67,10 +67,8 @@ pub(crate) fn check(names: &BTreeSet<&str>, entries: &str) {
         let path = file.expect("an entry").path();
         let stem = path.file_stem().and_then(|s| s.to_str()).unwrap_or("");
         let rust = path.extension().is_some_and(|e| e == "rs");
-        // Its instructions are those of the plans of warpgroups, which have subjects; `tests/fuzz_hopper` has its mistakes.
-        let warpgroups = stem == "hopper_gemm";
         assert!(
-            !rust || warpgroups || names.contains(stem),
+            !rust || names.contains(stem),
             "the example {stem} has no subject"
         );
     }

@@ -6,11 +6,13 @@ use half::{bf16, f16};
 
 use super::natural::{assembles, fours, numbers, ran};
 use super::{ARCH, Result, layout};
-use tilewright::codegen::Arch;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::value::F32;
 use tilewright::codegen::view::{Packed, View};
-use tilewright::host::{Arg, BufferElement, Outcome};
+use tilewright::codegen::{Arch, Proven};
+use tilewright::host::{
+    Arg, BufferElement, Launches, On, Outcome, Param, RunError, Runnable, Scalars, run,
+};
 
 const ELEMENTS: [Element; 7] = [
     Element::F32,
@@ -399,5 +401,125 @@ fn values_that_are_handed_through_are_set_apart() -> Result {
     let (y, z): (Vec<f32>, Vec<f32>) = (outcome.get("y")?, outcome.get("z")?);
     let sums: Vec<f32> = x.iter().map(|x| x + 3.0).collect();
     assert_eq!((y, z), (sums, x));
+    Ok(())
+}
+
+/// A kernel with another text.
+struct Edited<'k> {
+    kernel: &'k Proven,
+    text: String,
+}
+
+impl Runnable for Edited<'_> {
+    fn ptx(&self) -> &str {
+        &self.text
+    }
+
+    fn entry(&self) -> &str {
+        Runnable::entry(self.kernel)
+    }
+
+    fn params(&self) -> Vec<Param> {
+        Runnable::params(self.kernel)
+    }
+
+    fn launches(&self, scalars: &Scalars<'_>) -> std::result::Result<Launches, RunError> {
+        self.kernel.launches(scalars)
+    }
+}
+
+/// What an edit makes of the operands of an instruction, and of its name.
+type Slip = fn(&str, &str) -> String;
+
+/// The operands with the last two exchanged.
+fn exchanged(name: &str, operands: &str) -> String {
+    let mut all: Vec<&str> = operands.trim_end_matches(';').split(", ").collect();
+    let n = all.len();
+    all.swap(n - 2, n - 1);
+    format!("{name} {};", all.join(", "))
+}
+
+/// The values of data are not a matter of the prover: a slip in a conversion is a clean kernel whose numbers show it.
+#[test]
+fn slips_of_conversions_change_numbers() -> Result {
+    let x: Vec<f64> = numbers(200).iter().map(|&x| f64::from(x / 7.0)).collect();
+    let words: Vec<i32> = (0..160_u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) as i32)
+        .collect();
+    let float = |to| converted(Element::F32, to);
+    let kernels = [
+        float(Element::F16)?,
+        float(Element::Bf16)?,
+        float(Element::E4m3)?,
+        float(Element::S8)?,
+        unpacked(Packed::S4, Element::Bf16)?,
+    ];
+    let slips: [(usize, &str, &str, Slip); 7] = [
+        (0, "another rounding", "cvt.rn.f16x2.f32", |_, o| {
+            format!("cvt.rz.f16x2.f32 {o}")
+        }),
+        (0, "another type", "cvt.rn.f16x2.f32", |_, o| {
+            format!("cvt.rn.bf16x2.f32 {o}")
+        }),
+        (1, "the order of a pair", "cvt.rn.bf16x2.f32", exchanged),
+        (
+            2,
+            "another type of 8 bits",
+            "cvt.rn.satfinite.e4m3x2.f32",
+            |_, o| format!("cvt.rn.satfinite.e5m2x2.f32 {o}"),
+        ),
+        (
+            2,
+            "the order of a pair of bytes",
+            "cvt.rn.satfinite.e4m3x2.f32",
+            exchanged,
+        ),
+        (3, "an integer towards 0", "cvt.rni.sat.s8.f32", |_, o| {
+            format!("cvt.rzi.sat.s8.f32 {o}")
+        }),
+        (4, "another byte of a word", "prmt.b32", |name, o| {
+            let (operands, selector) = o.split_at(o.len() - 2);
+            let other = if selector.starts_with('0') { '1' } else { '0' };
+            format!("{name} {operands}{other};")
+        }),
+    ];
+    let kernels: Vec<Proven> = kernels
+        .into_iter()
+        .map(|k| k.build(Arch(89)))
+        .collect::<std::result::Result<_, _>>()?;
+    for (which, what, name, slip) in slips {
+        let kernel = &kernels[which];
+        let to = [
+            Element::F16,
+            Element::Bf16,
+            Element::E4m3,
+            Element::S8,
+            Element::Bf16,
+        ][which];
+        let bytes = |text: String| -> Result<Vec<u8>> {
+            let args = if which == 4 {
+                vec![
+                    ("rows", Arg::from(10_u32)),
+                    ("x", Arg::input(&words)),
+                    ("y", output(1280, to)),
+                ]
+            } else {
+                vec![
+                    ("n", Arg::from(x.len() as u32)),
+                    ("x", input(&x, Element::F32)),
+                    ("y", output(x.len(), to)),
+                ]
+            };
+            let outcome = run(&Edited { kernel, text }, On::Emulator, args)?;
+            outcome.assert_clean();
+            Ok(outcome.bytes("y")?.to_vec())
+        };
+        let right = kernel.ptx.clone();
+        let line = right.lines().find(|line| line.contains(name)).ok_or(what)?;
+        let (before, rest) = line.split_once(name).ok_or(what)?;
+        let edited = format!("{before}{}", slip(name, rest.trim()));
+        let text = right.replacen(line, &edited, 1);
+        assert_ne!(bytes(right)?, bytes(text)?, "{what}");
+    }
     Ok(())
 }

@@ -11,6 +11,7 @@ mod hosts;
 mod indices;
 mod launch;
 mod lines;
+mod misuse;
 mod named;
 mod natural;
 mod prove;

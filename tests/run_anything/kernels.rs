@@ -82,7 +82,7 @@ impl Runnable for Twice {
             workspace_bytes: 260,
             least_bytes: vec![("out".to_owned(), 4)],
             stores: Vec::new(),
-            distinct: Vec::new(),
+            stated: Vec::new(),
         })
     }
 }

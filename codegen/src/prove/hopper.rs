@@ -822,9 +822,11 @@ fn single(what: &str, threads: Mask) -> Result<(), ProofError> {
 
 fn whole_warpgroups(what: &str, s: &Statement, threads: Mask) -> Result<(), ProofError> {
     let list = threads.list();
-    let whole = list
-        .chunks(128)
-        .all(|group| group.len() == 128 && group.iter().all(|&t| t == group[0]));
+    // Warps behind the last whole warpgroup, such as a producer of one warp, are none of one.
+    let whole = list.chunks(128).all(|group| {
+        let all = group.len() == 128 && group.iter().all(|&t| t);
+        all || group.iter().all(|&t| !t)
+    });
     if s.guard.is_none() && whole {
         return Ok(());
     }

@@ -412,11 +412,13 @@ impl Machine<'_> {
         }
     }
 
-    /// The guard of a read is not one that never holds for threads that are still there: what it is to read would be left out. (On one side of a branch a
-    /// guard may well never hold.)
+    /// The guard of a read is not one that never holds in any launch for threads that are still there: what it is to read would be left out. (On one side of a
+    /// branch a guard may well never hold.)
     fn made_at_all(&mut self, t: &Touch<'_>, guard: &Rc<Formula>) -> Result<(), ProofError> {
+        let mut all = self.promises();
+        all.extend(self.stays.iter().flat_map(Formula::conjuncts));
         let still_there = Facts {
-            all: self.stays.iter().flat_map(Formula::conjuncts).collect(),
+            all,
             active: self.facts.active,
         };
         let symbols = &mut self.symbols;

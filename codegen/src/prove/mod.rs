@@ -35,6 +35,7 @@ mod index;
 mod lines;
 mod loops;
 mod meaning;
+mod meant;
 mod memory;
 #[cfg(test)]
 mod mutants;
@@ -199,6 +200,7 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
 
 /// What holds of a kernel that was followed to its end.
 fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
+    meant::declared(entry)?;
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;

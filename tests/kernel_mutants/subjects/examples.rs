@@ -11,8 +11,11 @@ mod gemm_swiglu;
 #[path = "../../../examples/gemm_tile.rs"]
 #[allow(dead_code)]
 mod gemm_tile;
+#[path = "../../../examples/hopper_gemm.rs"]
+#[allow(dead_code)]
+mod hopper_gemm;
 
-use half::f16;
+use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
@@ -263,4 +266,50 @@ pub(super) fn gated() -> Subject {
     };
     // In f32, whose last bits C shows.
     fused("gemm_swiglu", gemm_swiglu::swiglu, Element::F32, inputs)
+}
+
+/// A schedule of `hopper_gemm`: the plain one stores elements, the others boxes. (The persistent one has 132 blocks, most without a tile; `wgmma-*-persistent` is its like.)
+fn on_hopper(name: &str, schedule: hopper_gemm::Schedule) -> Subject {
+    let whole = schedule != hopper_gemm::Schedule::Plain;
+    let kernel = schedule.kernel(whole).expect("proven");
+    let problem = |m: usize, n: usize, k: usize| -> Runs {
+        let pitch = hopper_gemm::pitch(k as u64);
+        let of = |count: usize, shift| -> Vec<bf16> {
+            let all = halves(count, shift);
+            all.into_iter()
+                .map(|x| bf16::from_f32(x.to_f32()))
+                .collect()
+        };
+        let (a, b) = (of(m * pitch as usize, 0), of(n * pitch as usize, 5));
+        let kernel = kernel.clone();
+        Box::new(move |text, how| {
+            let size = |n: u64| Arg::from(n as u32);
+            let args = vec![
+                ("m", size(m as u64)),
+                ("n", size(n as u64)),
+                ("k", size(k as u64)),
+                ("lda", size(pitch)),
+                ("ldb", size(pitch)),
+                ("a", Arg::input(&a)),
+                ("b", Arg::input(&b)),
+                ("c", Arg::output::<bf16>(m * n)),
+            ];
+            seen(outcome(&kernel, text, args, how)?, &["c"])
+        })
+    };
+    let sizes = (0..4).map(|i| problem(64 * i + 57, 8 * (17 * i + 3), 72 * i + 1));
+    let first = [problem(136, 264, 72), problem(264, 200, 328)];
+    example(name, &kernel.ptx, first.into_iter().chain(sizes).collect())
+}
+
+pub(super) fn plain() -> Subject {
+    on_hopper("hopper_gemm", hopper_gemm::Schedule::Plain)
+}
+
+pub(super) fn ping_pong() -> Subject {
+    on_hopper("hopper_gemm-ping-pong", hopper_gemm::Schedule::PingPong)
+}
+
+pub(super) fn cluster() -> Subject {
+    on_hopper("hopper_gemm-cluster", hopper_gemm::Schedule::Cluster)
 }

@@ -380,4 +380,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::tiled,
     examples::quantized,
     examples::gated,
+    examples::plain,
+    examples::ping_pong,
+    examples::cluster,
 ];

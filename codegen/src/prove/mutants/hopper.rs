@@ -44,6 +44,10 @@ fn first_matrix(h: &mut Hopper) -> Option<&mut Matrix> {
     }
 }
 
+fn is_roles(node: &Node) -> bool {
+    matches!(node, Node::Roles(roles) if roles.len() > 1)
+}
+
 fn for_all(list: &mut [Node], i: usize) {
     if let Some(statement) = statement(&mut list[i]) {
         statement.guard = None;
@@ -145,7 +149,63 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             |list, i| for_all(list, i),
         ),
     ];
-    let edits: [(&'static str, Is, Edit); 18] = [
+    // The mbarriers of another ring lie behind or before those of this one.
+    let of_ring = entry.rings.first().map_or(0, |r| 16 * r.stages);
+    for (name, by) in [
+        ("the mbarrier of a later ring", of_ring),
+        ("the mbarrier of an earlier ring", -of_ring),
+    ] {
+        let barrier: Is = |h| {
+            matches!(
+                h,
+                Hopper::Wait { .. }
+                    | Hopper::Arrive { .. }
+                    | Hopper::Expect { .. }
+                    | Hopper::TensorCopy { .. }
+            )
+        };
+        all.push(kind(entry, name, node(barrier), move |list, i| {
+            if let Some(statement) = statement(&mut list[i])
+                && let Inst::Hopper(inst) = &mut statement.inst
+            {
+                match &mut **inst {
+                    Hopper::Wait { at, .. }
+                    | Hopper::Arrive { at, .. }
+                    | Hopper::Expect { at, .. }
+                    | Hopper::TensorCopy { barrier: at, .. } => *at = at.moved(by),
+                    _ => {}
+                }
+            }
+        }));
+    }
+    all.push(kind(
+        entry,
+        "the phase of another wait",
+        node(wait),
+        |list, i| {
+            let other = list[..i].iter().rev().find_map(|n| match hopper(n) {
+                Some(Hopper::Wait { parity, .. }) => Some(*parity),
+                _ => None,
+            });
+            if let (Some(other), Some(statement)) = (other, statement(&mut list[i]))
+                && let Inst::Hopper(inst) = &mut statement.inst
+                && let Hopper::Wait { parity, .. } = &mut **inst
+            {
+                *parity = other;
+            }
+        },
+    ));
+    let edits: [(&'static str, Is, Edit); 20] = [
+        ("registers of a role", registers, |h| {
+            if let Hopper::SetRegisters { count, .. } = h {
+                *count += 8;
+            }
+        }),
+        ("registers of a role the other way", registers, |h| {
+            if let Hopper::SetRegisters { more, .. } = h {
+                *more = !*more;
+            }
+        }),
         ("the mbarrier of another role", pass, |h| {
             if let Hopper::Pass { at, .. } = h {
                 *at = at.moved(-8);
@@ -247,5 +307,51 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     for (name, is, f) in edits {
         all.push(kind(entry, name, node(is), edit(f)));
     }
+    all.extend(of_roles(entry));
     all
+}
+
+/// The kinds, for a kernel of roles: what a role leaves out another waits for.
+fn of_roles(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
+    if entry.rings.is_empty() {
+        return Vec::new();
+    }
+    vec![
+        kind(
+            entry,
+            "the first and the last role exchanged",
+            is_roles,
+            |list, i| {
+                if let Node::Roles(roles) = &mut list[i]
+                    && let [first, .., last] = &mut roles[..]
+                {
+                    std::mem::swap(&mut first.body, &mut last.body);
+                }
+            },
+        ),
+        kind(entry, "a role that does nothing", is_roles, |list, i| {
+            if let Node::Roles(roles) = &mut list[i] {
+                roles[0].body.clear();
+            }
+        }),
+        kind(entry, "a last role that ends early", is_roles, |list, i| {
+            if let Node::Roles(roles) = &mut list[i]
+                && let Some(last) = roles.last_mut()
+            {
+                last.body.pop();
+            }
+        }),
+        kind(
+            entry,
+            "a loop left out",
+            |n: &Node| matches!(n, Node::Loop(_)),
+            drop_node,
+        ),
+        kind(
+            entry,
+            "a branch left out",
+            |n: &Node| matches!(n, Node::If(_)),
+            drop_node,
+        ),
+    ]
 }

@@ -1,7 +1,7 @@
 //! The kinds of mistakes.
 
 use crate::index::code::{Op, Operand};
-use crate::ir::{Cmp, Entry, Inst, Logic, LoopEnd, Node, Reg, Src, Statement};
+use crate::ir::{Binary, Cmp, Entry, Inst, Logic, LoopEnd, Node, Reg, Src, Statement};
 
 pub(super) type Make = Box<dyn Fn(&mut Entry, usize)>;
 
@@ -156,6 +156,21 @@ fn moved(by: i64) -> impl Fn(&mut Vec<Node>, usize) + Clone {
             }
         }
     }
+}
+
+/// The smaller or larger of two integers.
+fn is_clamp(node: &Node) -> bool {
+    use crate::ir::Type::{F32, F64};
+    matches!(inst(node), Some(Inst::Binary { op: Binary::Min | Binary::Max, ty, .. })
+        if ty.bytes() >= 4 && !matches!(ty, F32 | F64))
+}
+
+fn clamped(by: i64) -> impl Fn(&mut Vec<Node>, usize) + Clone {
+    compare(move |inst| {
+        if let Inst::Binary { b: Src::Int(k), .. } = inst {
+            *k += by;
+        }
+    })
 }
 
 /// A predicate on which threads differ.
@@ -396,6 +411,19 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
+            "a choice left out",
+            // Of sizes and coordinates, as above.
+            |n: &Node| matches!(inst(n), Some(Inst::Select { ty, .. }) if ty.bytes() >= 4 && !matches!(ty, crate::ir::Type::F32 | crate::ir::Type::F64)),
+            |list, i| {
+                if let Some(s) = statement(&mut list[i])
+                    && let Inst::Select { ty, to, a, .. } = s.inst
+                {
+                    s.inst = Inst::Move { ty, to, from: a };
+                }
+            },
+        ),
+        kind(
+            entry,
             "a branch the other way",
             |n: &Node| matches!(n, Node::If(_)),
             |list, i| {
@@ -456,6 +484,39 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 }
             },
         ),
+        kind(
+            entry,
+            "a bound moved by a warp",
+            is_integer_compare,
+            compare(|inst| {
+                if let Inst::Compare { b: Src::Int(k), .. } = inst {
+                    *k += if *k > 32 && *k % 32 == 0 { -32 } else { 32 };
+                }
+            }),
+        ),
+        kind(entry, "a clamp left out", is_clamp, |list, i| {
+            if let Some(s) = statement(&mut list[i])
+                && let Inst::Binary { ty, to, a, .. } = s.inst
+            {
+                s.inst = Inst::Move { ty, to, from: a };
+            }
+        }),
+        kind(
+            entry,
+            "the other end of a clamp",
+            is_clamp,
+            compare(|inst| {
+                if let Inst::Binary { op, .. } = inst {
+                    *op = if *op == Binary::Min {
+                        Binary::Max
+                    } else {
+                        Binary::Min
+                    };
+                }
+            }),
+        ),
+        kind(entry, "a clamp one further", is_clamp, clamped(1)),
+        kind(entry, "a clamp one nearer", is_clamp, clamped(-1)),
         kind(
             entry,
             "a copy that reads all of its bytes",

@@ -17,7 +17,7 @@ use crate::ir::{Element, ParamKind};
 use crate::registry::plan_named;
 
 /// An integer as an element.
-fn encoded(x: i64, element: Element) -> Vec<u8> {
+pub(super) fn encoded(x: i64, element: Element) -> Vec<u8> {
     match element {
         Element::F16 => (float(x, 5, 10) as u16).to_le_bytes().to_vec(),
         Element::E4m3 => vec![float(x, 4, 3) as u8],

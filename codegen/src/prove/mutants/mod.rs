@@ -9,6 +9,7 @@ mod bulk;
 mod cluster;
 mod hopper;
 mod kinds;
+mod layer;
 mod mma;
 mod outer;
 mod pipeline;
@@ -51,7 +52,7 @@ fn printed(subject: &Subject, entry: &Entry) -> String {
         .chain(&subject.others)
         .cloned()
         .collect();
-    if entry.rings.is_empty() {
+    if entry.rings.is_empty() && entry.tensor_maps.is_empty() {
         module(&all, "7.0", "sm_80")
     } else {
         module(&all, "8.0", "sm_90a")
