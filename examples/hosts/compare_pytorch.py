@@ -8,6 +8,10 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
     python3 examples/hosts/compare_pytorch.py --dtype bf16 --shape 8192x8192x8192 --trans nt [--plan wgmma-bf16-128x256x64-persistent]
 
+A table of the book is measured anew by its name, with a line for each case and geometric means:
+
+    python3 examples/hosts/compare_pytorch.py --table attention
+
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs whose products take turns among operands that together are larger than the caches, and the graphs
 are replayed in turn, so that both run at the same clocks. Printed are medians.
@@ -17,6 +21,7 @@ A kernel passes if every element is within the bound of a sum of k products, and
 
 import argparse
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -215,26 +220,119 @@ def compare(cuda, module, contract):
     return passed
 
 
+def attention_cases():
+    """Batch, heads, heads of keys, sequence, elements of a head, causal: 16,384 tokens of 2048 elements, and 32 heads on 8 of keys."""
+    for d in (64, 128, 256):
+        for causal in (False, True):
+            for length in (2048, 4096, 8192, 16384):
+                yield 16384 // length, 2048 // d, 2048 // d, length, d, causal
+    for causal in (False, True):
+        for length in (2048, 4096, 8192, 16384):
+            yield 16384 // length, 32, 8, length, 128, causal
+
+
+class Attention:
+    """One case: the tensors, the emitted kernel's launch, and PyTorch's functions."""
+
+    def __init__(self, cuda, modules, options, folder, case):
+        self.cuda, (self.batch, self.heads, self.kv_heads, self.length, self.d, self.causal) = cuda, case
+        shapes = [(self.batch, heads, self.length, self.d) for heads in (self.heads, self.kv_heads, self.kv_heads)]
+        self.q, self.k, self.v = (torch.randn(shape, device="cuda", dtype=torch.float32).bfloat16() for shape in shapes)
+        self.o, lse = torch.full_like(self.q, float("nan")), torch.empty(shapes[0][:3], device="cuda")
+        path = os.path.join(folder, "attention.ptx")
+        sizes = {"batch": self.batch, "heads": self.heads, "kv-heads": self.kv_heads, "queries": self.length, "keys": self.length, "head-dim": self.d}
+        arguments = ["kernel", "attention", "--dtype", "bf16", "--on", "none", "--emit", path]
+        arguments += [word for name, size in sizes.items() for word in (f"--{name}", str(size))] + ["--causal"] * self.causal
+        self.contract = json.loads(command(options, arguments))["launch"]
+        text = host.read(path)
+        if text not in modules:
+            modules[text] = cuda.load(text + b"\0")
+        self.function = cuda.function(modules[text], self.contract)
+        addresses = {name: tensor.data_ptr() for name, tensor in {"q": self.q, "k": self.k, "v": self.v, "o": self.o, "lse": lse}.items()}
+        self.lse, self.values = lse, [host.parameter(cuda, p, addresses) for p in self.contract["params"]]
+
+    def ours(self):
+        self.cuda.launch(self.function, self.contract, self.values, torch.cuda.current_stream().cuda_stream)
+
+    def theirs(self, backend):
+        with torch.nn.attention.sdpa_kernel(backend):
+            grouped = {"enable_gqa": True} if self.heads > self.kv_heads else {}
+            return torch.nn.functional.scaled_dot_product_attention(self.q, self.k, self.v, is_causal=self.causal, **grouped)
+
+    def error(self, o):
+        """The largest error of some rows of the first and the last head, against double precision."""
+        worst = 0.0
+        for batch, head in ((0, 0), (self.batch - 1, self.heads - 1)):
+            rows = torch.randint(0, self.length, (256,), device="cuda")
+            k, v = (x[batch, head // (self.heads // self.kv_heads)].double() for x in (self.k, self.v))
+            scores = self.q[batch, head, rows].double() @ k.t() / math.sqrt(self.d)
+            if self.causal:
+                scores.masked_fill_(torch.arange(self.length, device="cuda") > rows[:, None], float("-inf"))
+            exact = scores.softmax(-1) @ v
+            worst = max(worst, (o[batch, head, rows].double() - exact).abs().max().item())
+        return worst
+
+    def compare(self):
+        """The ratios of speed to cuDNN and to the flash backend, and whether the result is right."""
+        cudnn, flash = torch.nn.attention.SDPBackend.CUDNN_ATTENTION, torch.nn.attention.SDPBackend.FLASH_ATTENTION
+        work = [self.ours, lambda: self.theirs(cudnn), lambda: self.theirs(flash)]
+        times = milliseconds([graph([one] * 3) for one in work], 3)
+        mine, other = self.error(self.o), self.error(self.theirs(cudnn))
+        passed = mine <= 2 * other + 1e-3
+        products = 4 * self.batch * self.heads * self.length**2 * self.d / (2 if self.causal else 1)
+        speed = [products / ms / 1e9 for ms in times]
+        print(
+            f"{'ok  ' if passed else 'FAIL'} {self.contract['kernel']} {self.batch}x{self.heads}/{self.kv_heads}x{self.length}x{self.d}"
+            f" {'causal' if self.causal else 'full'}: error {mine:.1e} (cuDNN {other:.1e}); {times[0]:.4f} ms, {speed[0]:.0f} TFLOP/s;"
+            f" cuDNN {speed[1]:.0f}, flash {speed[2]:.0f}; {times[1] / times[0]:.3f} of cuDNN, {times[2] / times[0]:.3f} of flash",
+            flush=True,
+        )
+        return times[1] / times[0], times[2] / times[0], passed
+
+
+def table_of_attention(cuda, modules, options, folder):
+    """All cases of attention, and geometric means."""
+    rows = {}
+    for case in attention_cases():
+        _, heads, kv_heads, _, d, causal = case
+        name = f"d {d}, {'causal' if causal else 'full'}{'' if heads == kv_heads else f', {heads} heads on {kv_heads}'}"
+        rows.setdefault(name, []).append(Attention(cuda, modules, options, folder, case).compare())
+        torch.cuda.empty_cache()
+    mean = lambda all: math.exp(sum(map(math.log, all)) / len(all))  # noqa: E731
+    for name, of in rows.items():
+        print(f"{name}: {mean([row[0] for row in of]):.3f} of cuDNN (least {min(row[0] for row in of):.3f}), {mean([row[1] for row in of]):.3f} of flash")
+    plain = [row for name, of in rows.items() if "heads on" not in name for row in of]
+    print(f"without groups: {mean([row[0] for row in plain]):.3f} of cuDNN (least {min(row[0] for row in plain):.3f}), {mean([row[1] for row in plain]):.3f} of flash")
+    return all(row[2] for of in rows.values() for row in of)
+
+
+TABLES = {"attention": table_of_attention}
+
+
+def command(options, arguments):
+    """What the command prints for this GPU's architecture, as JSON."""
+    line = [options.tilewright, *arguments, "--json", "--arch", "sm_%d%d" % torch.cuda.get_device_capability()]
+    try:
+        return subprocess.run(line, stdout=subprocess.PIPE, check=False).stdout
+    except OSError as error:
+        sys.exit(f"{options.tilewright}: {error.strerror}; give the command with --tilewright, or files that it wrote")
+
+
 def emitted(options, folder):
     """A pair of files, written by the command."""
     sizes = options.shape.split("x")
     if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
         sys.exit(f"a shape is MxNxK, such as 4096x4096x4096, and not {options.shape}")
     ptx, report = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "gemm.json")
-    line = [options.tilewright, "gemm", "--on", "none", "--json", "--emit", ptx, "--trans", options.trans]
+    # Without a plan, the one that the command chooses.
+    line = ["gemm", "--on", "none", "--emit", ptx, "--trans", options.trans]
     for name, size in zip("mnk", sizes):
         line += [f"--{name}", size]
     for name in ("plan", "dtype"):
         if getattr(options, name):
             line += [f"--{name}", getattr(options, name)]
-    # Without a plan, the one for this GPU's architecture.
-    line += ["--arch", "sm_%d%d" % torch.cuda.get_device_capability()]
-    try:
-        answer = subprocess.run(line, stdout=subprocess.PIPE, check=False).stdout
-    except OSError as error:
-        sys.exit(f"{options.tilewright}: {error.strerror}; give the command with --tilewright, or files that it wrote")
     with open(report, "wb") as file:
-        file.write(answer)
+        file.write(command(options, line))
     return [ptx, report]
 
 
@@ -245,16 +343,19 @@ def main():
     parser.add_argument("--plan", help="its plan; chosen by the command without")
     parser.add_argument("--dtype", help="its type; that of the plan without")
     parser.add_argument("--trans", default="nn", choices=["nn", "nt", "tn", "tt"], help="its transposes")
+    parser.add_argument("--table", choices=TABLES, help="a table of the book: all of its cases")
     parser.add_argument("--tilewright", default="tilewright", help="the command that emits it")
     options = parser.parse_args()
-    if len(options.files) % 2 or not (options.files or options.shape):
-        parser.error("give pairs of files, kernel.ptx gemm.json, or a shape")
+    if len(options.files) % 2 or not (options.files or options.shape or options.table):
+        parser.error("give pairs of files, kernel.ptx gemm.json, a shape, or a table")
     if not torch.cuda.is_available():
         sys.exit("no GPU: not run")
     torch.manual_seed(1)
     torch.empty(1, device="cuda")
     cuda, modules, passed = host.Cuda(), {}, True
     with tempfile.TemporaryDirectory() as folder:
+        if options.table:
+            passed = TABLES[options.table](cuda, modules, options, folder)
         files = options.files + (emitted(options, folder) if options.shape else [])
         for ptx, report in zip(files[::2], files[1::2]):
             text = host.read(ptx)
