@@ -169,7 +169,7 @@ impl Kernel {
             return Ok(None);
         }
         if first == 0 {
-            self.make_rings()?;
+            self.make_all_rings()?;
             self.parting.before = self.nodes_before_roles();
         } else if self.parting.before != self.nodes_before_roles() {
             self.mistake(format!(
@@ -217,17 +217,14 @@ impl Kernel {
     }
 
     /// One thread initialises the mbarriers of all rings.
-    fn make_rings(&mut self) -> Result<(), ViewError> {
+    fn make_all_rings(&mut self) -> Result<(), ViewError> {
         let rings = self.parting.rings.clone();
         if rings.is_empty() {
             return Ok(());
         }
         let (thread, zero) = (self.thread(), self.pool.constant(0));
         let first = self.compare(Cmp::Eq, thread, zero);
-        for ring in &rings {
-            self.make_ring(ring, first)?;
-        }
-        Ok(())
+        Ok(self.make_rings(&rings, first)?)
     }
 
     /// Sets the arrival counts of the empty barriers to the number of consumer warps.

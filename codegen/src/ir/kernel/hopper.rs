@@ -159,13 +159,19 @@ impl Kernel {
         }
     }
 
-    /// The mbarriers of a ring are made by the one thread where `only` holds; a barrier of the block publishes them.
-    pub(crate) fn make_ring(&mut self, ring: &RingHandle, only: Reg) -> Result<(), LayoutError> {
-        for (i, count) in (0..).zip(self.arrivals_of_ring(ring)) {
-            let which = self.pool.constant(i);
-            let at = ring.barriers.element(self, &[which])?;
-            self.note_width(at, 8);
-            self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
+    /// The mbarriers of rings are made by the one thread where `only` holds; one barrier of the block publishes all of them.
+    pub(crate) fn make_rings(
+        &mut self,
+        rings: &[RingHandle],
+        only: Reg,
+    ) -> Result<(), LayoutError> {
+        for ring in rings {
+            for (i, count) in (0..).zip(self.arrivals_of_ring(ring)) {
+                let which = self.pool.constant(i);
+                let at = ring.barriers.element(self, &[which])?;
+                self.note_width(at, 8);
+                self.push_hopper(Some(only.into()), Hopper::BarrierInit { at, count });
+            }
         }
         self.push_hopper(Some(only.into()), Hopper::BarrierInitFence);
         if self.has_clusters() {

@@ -92,7 +92,7 @@ impl Gemm<'_> {
             self.k.prefetch_map(*map, first);
         }
         self.prefetch_boxes(first);
-        self.k.make_ring(&ring, first)?;
+        self.k.make_rings(std::slice::from_ref(&ring), first)?;
         self.k.wait_for_grid();
         self.k.launch_dependents();
 
