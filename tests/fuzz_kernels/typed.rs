@@ -121,8 +121,6 @@ type At = ([Expr; 2], Expr);
 
 /// Builds it between tensors: the first, the last, and the second operand of a product.
 pub(crate) fn build(k: &mut Kernel, t: &Typed, of: &[View], at: At, name: &str) -> Done {
-    let (least, most) = k.range(at.1);
-    debug_assert!(0 <= least && least <= most);
     match (t.way, of) {
         (Way::Product | Way::Matrices, [a, c, b]) => product(k, t, [a, b, c], at, name),
         (_, [x, y, ..]) => {
