@@ -137,7 +137,7 @@ fn attend_on_hopper(name: &str, causal: bool, (warpgroups, ping_pong): (i64, boo
         [16, 33],
         [191, 31],
         // Stages are filled so often that an arrival too few at each use makes up a whole use.
-        [100, 900],
+        [if causal { 640 } else { 100 }, 640],
     ];
     // More queries than keys, whose first and last step end in each eighth, behind an even and an odd number of them.
     let ends = (0..4)
