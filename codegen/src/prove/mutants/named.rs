@@ -368,7 +368,7 @@ fn of_roles(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                     each(&mut roles[0].body, &mut |id, _| ids.push(*id));
                     let mut ids = ids.into_iter();
                     each(&mut roles[1].body, &mut |id, _| {
-                        *id = ids.next().unwrap_or(*id)
+                        *id = ids.next().unwrap_or(*id);
                     });
                 }
             },
@@ -392,7 +392,7 @@ fn of_roles(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             |list, i| {
                 if let Node::Roles(roles) = &mut list[i] {
                     lists(&mut roles[0].body, &mut |list| {
-                        list.retain(|n| !is_named(n))
+                        list.retain(|n| !is_named(n));
                     });
                 }
             },
