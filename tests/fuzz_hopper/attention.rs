@@ -3,7 +3,7 @@
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Cmp, Kernel};
 use tilewright::codegen::value::{F32, Predicate};
-use tilewright::codegen::view::{Fragment, View};
+use tilewright::codegen::view::{Fragment, View, ViewError};
 
 use crate::mistakes::Mistake;
 use crate::scores::{Consumer, Done, Exchange, Queries, Setting, Turn};
@@ -24,7 +24,7 @@ impl Setting<'_> {
         k: &mut Kernel,
         (turn, row): (Turn, Expr),
         role: Consumer,
-    ) -> Result<Queries, tilewright::codegen::view::ViewError> {
+    ) -> Result<Queries, ViewError> {
         let part = if self.p.has(Mistake::HeldOther) {
             0
         } else {
@@ -95,7 +95,7 @@ impl Setting<'_> {
         scores: &Fragment,
     ) -> Done {
         match q {
-            Queries::Registers(q) => k.gemm(&self.mma[0], q, keys, scores),
+            Queries::Registers(q) => k.gemm(&self.mma[0], &**q, keys, scores),
             Queries::Stage(q) => k.gemm(&self.mma[0], q, keys, scores),
         }
     }

@@ -37,6 +37,7 @@ pub(crate) enum Exchange {
 
 /// A program.
 #[derive(Clone, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is drawn for itself.
 pub(crate) struct Scores {
     pub(crate) form: Form,
     /// Consumer roles, each with rows of its own.
@@ -167,7 +168,9 @@ impl Scores {
             // The first step is ahead of the loop.
             Exchange::EachStep => steps.saturating_sub(usize::from(self.ahead)),
         };
-        wanted.iter_mut().for_each(|o| *o += exchanges as f32);
+        for o in &mut wanted {
+            *o += exchanges as f32;
+        }
         let arg = |all: &[f32]| self.form.arg(all);
         let mut sizes = vec![("m", m), ("n", n)];
         if let Schedule::Persistent(_) = self.schedule {
@@ -228,7 +231,7 @@ pub(crate) struct Consumer {
 
 /// The factor q.
 pub(crate) enum Queries {
-    Registers(Fragment),
+    Registers(Box<Fragment>),
     Stage(View),
 }
 
@@ -478,7 +481,7 @@ impl Setting<'_> {
         } else {
             let q = self.arrays[0].tile(k, &[rows, head], &[row, zero])?;
             let q = q.partition_a(k, &self.mma[0], thread)?;
-            Queries::Registers(k.load_fragment(&q.vectors(k, 2)?)?)
+            Queries::Registers(Box::new(k.load_fragment(&q.vectors(k, 2)?)?))
         };
         let sums = k.accumulators(&self.mma[1], [rows, head], thread)?;
         let (mut before, mut steps) = (turn.before, self.steps);
