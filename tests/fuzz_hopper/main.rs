@@ -1,10 +1,11 @@
 //! Random kernels of roles, rings over TMA and products of warpgroups: what is proven is run on the emulator, which must find nothing, and where the program makes no
 //! mistake its product must be right.
 //!
-//! A program is a matrix product, or two in a row as attention has them, whose tiles, types, rings, roles and schedule are drawn, and up to two mistakes of its author: a step too few,
+//! A program is a matrix product, or two in a row as attention has them, whose tiles, types, rings, roles and schedule are drawn, with stages held across a loop, order barriers and data that a role exchanges, and up to two mistakes of its author: a step too few,
 //! a stage released too early, a tile that is loaded twice. If a mistake changes nothing of what is multiplied and the program is proven, its result must be right as well. `cargo xtask fuzz --hopper --seed N --programs M` runs as many as wanted and prints one line of JSON; `--program I` is one of
 //! them. Without arguments it is a test with floors, as `tests/fuzz_kernels`.
 
+mod attention;
 mod build;
 mod mistakes;
 mod product;

@@ -61,6 +61,50 @@ pub(crate) enum Mistake {
     Barrier,
     /// The producer is all threads of its role.
     AllProduce,
+    /// A stage that is held across a loop is released in it.
+    HeldInLoop,
+    /// It is released before the loop.
+    HeldBefore,
+    /// It is never released.
+    HeldKept,
+    /// It is waited for again in the loop.
+    HeldAgain,
+    /// The stage of another role is read.
+    HeldOther,
+    /// It is read behind its release.
+    HeldStale,
+    /// It is filled behind the stages of the loop.
+    HeldLate,
+    /// Another use of its ring is waited for.
+    HeldUse(i64),
+    /// A role takes the turns of another.
+    OrderOther,
+    /// A role takes no turns.
+    OrderNone,
+    /// A role takes each turn twice.
+    OrderTwice,
+    /// A role waits for a stage in its turn.
+    OrderStage,
+    /// A role takes turns outside of the loop.
+    OrderOnce,
+    /// The order barrier is of one role more than take turns.
+    OrderMore,
+    /// No barrier lies between what threads of a role write and others of them read.
+    NoMeet,
+    /// None lies between that and the next write.
+    NoMeetAgain,
+    /// The barrier is one of a warp.
+    MeetWarp,
+    /// Half of the role meets.
+    MeetHalf,
+    /// Roles exchange data through the same shared memory.
+    MeetShared,
+    /// A stage of keys is released before the products that read it are waited for.
+    KeysEarly,
+    /// The same of values, with a product in flight.
+    ValuesEarly,
+    /// A factor in registers is overwritten while the product that reads it is in flight.
+    FactorEarly,
 }
 
 impl Mistake {
@@ -77,6 +121,8 @@ impl Mistake {
                 | Self::Untransposed
                 | Self::StoreElsewhere
                 | Self::OtherRole
+                | Self::HeldOther
+                | Self::HeldStale
         )
     }
 
@@ -122,9 +168,45 @@ impl Mistake {
         ])
     }
 
-    /// None in 45 of a hundred programs, one or two in the others.
-    pub(crate) fn some(r: &mut Random) -> Vec<Self> {
+    /// One with held stages, order barriers, barriers of a role, or products in flight.
+    fn of_attention(r: &mut Random) -> Self {
+        let by = r.pick(&[-1, 1, 2]);
+        r.pick(&[
+            Self::HeldInLoop,
+            Self::HeldBefore,
+            Self::HeldKept,
+            Self::HeldAgain,
+            Self::HeldOther,
+            Self::HeldStale,
+            Self::HeldLate,
+            Self::HeldUse(by),
+            Self::OrderOther,
+            Self::OrderNone,
+            Self::OrderTwice,
+            Self::OrderStage,
+            Self::OrderOnce,
+            Self::OrderMore,
+            Self::NoMeet,
+            Self::NoMeetAgain,
+            Self::MeetWarp,
+            Self::MeetHalf,
+            Self::MeetShared,
+            Self::KeysEarly,
+            Self::ValuesEarly,
+            Self::FactorEarly,
+        ])
+    }
+
+    /// None in 45 of a hundred programs, one or two in the others; of attention in `share` of a hundred.
+    pub(crate) fn some(r: &mut Random, share: usize) -> Vec<Self> {
         let count = if r.chance(55) { r.pick(&[1, 1, 2]) } else { 0 };
-        (0..count).map(|_| Self::draw(r)).collect()
+        let mut one = |_| {
+            if share > 0 && r.chance(share) {
+                Self::of_attention(r)
+            } else {
+                Self::draw(r)
+            }
+        };
+        (0..count).map(&mut one).collect()
     }
 }

@@ -182,7 +182,7 @@ pub(crate) fn random(r: &mut Random) -> Product {
         producer_first: r.chance(30),
         registers: r.chance(50),
         by_hand: r.chance(40),
-        mistakes: Mistake::some(r),
+        mistakes: Mistake::some(r, 0),
     };
     p.by_hand |= p.mistakes.iter().any(|m| {
         matches!(

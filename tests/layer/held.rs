@@ -5,6 +5,7 @@ use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
+use tilewright::codegen::view::View;
 use tilewright::host::{Arg, On, run};
 
 use super::hopper::{HOPPER, clean, mma, numbers, size};
@@ -334,6 +335,120 @@ fn rings_a_step_apart_are_used_in_one_order() -> Result {
             error.contains(said),
             "{what:?}: `{error}` instead of `{said}`"
         );
+    }
+    Ok(())
+}
+
+/// A cluster whose producer waits for the last stages of one ring before it fills another.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Drain {
+    Right,
+    /// In one loop each, of which the consumers hold the last stage of the first across the second.
+    BetweenRings,
+    /// The second ring is filled in no loop.
+    AheadOfTheLast,
+    /// A ring that is filled once.
+    OfOneStage,
+}
+
+/// o ← Σ x·xᵀ + y·yᵀ by clusters that load both together; the last tile of x is held while that of y is read.
+fn drained(what: Drain) -> Result<std::result::Result<Proven, String>> {
+    let mut k = Kernel::new("drained", 256);
+    k.clusters([2, 1, 1]);
+    let (m, more) = (k.size("m", 1 << 15), k.size("more", 100));
+    let width = k.linear(&[(64, more)], 64);
+    let (rows, columns) = (k.constant(64), k.constant(64));
+    let x = k.input("x", Element::F16, &[rows, width]);
+    let y = k.input("y", Element::F16, &[rows, columns]);
+    let o = k.output("o", Element::F32, &[m, columns]);
+    let mma = mma(64, "(1,1,1):(0,0,0)")?;
+    let mut ring = |name: &str| {
+        k.tma_ring(
+            Stages::new(1),
+            [Staged::new(name, Element::F16, [64, 64], &[])],
+        )
+    };
+    let (of_x, of_y) = (ring("tile_x")?, ring("tile_y")?);
+    let (i, zero, one) = (k.tiles(Axis::X, m, 64)?, k.constant(0), k.constant(1));
+    let in_loop = what != Drain::OfOneStage;
+    k.role(WarpRole::new("consumers", 4), |k, thread| {
+        let sums = k.accumulators(&mma, [64, 64], thread)?;
+        if in_loop {
+            k.for_loop("multiply", 0, 1, more, |k, step| {
+                let [tile] = k.arrived(&of_x, step, step)?;
+                k.gemm(&mma, &tile, &tile, &sums)?;
+                k.wait_wgmma(0);
+                k.release(&of_x, step)
+            })?;
+        }
+        let last = if in_loop { more } else { zero };
+        let [x] = k.arrived(&of_x, last, last)?;
+        let [y] = k.arrived(&of_y, zero, zero)?;
+        k.gemm(&mma, &x, &y, &sums)?;
+        k.wait_wgmma(0);
+        k.release(&of_y, zero)?;
+        k.release(&of_x, last)?;
+        let o = o
+            .tile(k, &[64, 64], &[i, zero])?
+            .partition_c(k, &mma, thread)?;
+        k.store_fragment(&o.vectors(k, 2)?, &sums)
+    })?;
+    k.producer(WarpRole::new("producer", 4), |k| {
+        let fill = |k: &mut Kernel, ring: &Ring<'static, 1>, from: &View, step: Expr| {
+            k.fill_stage(ring, step, step, |k, [to]| {
+                let from = from.tile(k, &[64, 64], &[zero, step])?;
+                k.tma_multicast(&from, &to, Axis::X)
+            })
+        };
+        let mut uses = one;
+        if in_loop {
+            uses = k.linear(&[(1, more)], 1);
+            k.for_loop("fill", 0, 1, more, |k, step| fill(k, &of_x, &x, step))?;
+            fill(k, &of_x, &x, more)?;
+        } else {
+            fill(k, &of_x, &x, zero)?;
+        }
+        if what == Drain::BetweenRings {
+            k.drain(&of_x, uses)?;
+        }
+        fill(k, &of_y, &y, zero)?;
+        if what == Drain::AheadOfTheLast {
+            k.drain(&of_y, one)?;
+            k.drain(&of_x, more)?;
+            return Ok(());
+        }
+        k.drain(&of_y, one)?;
+        if what == Drain::BetweenRings {
+            return Ok(());
+        }
+        k.drain(&of_x, uses)
+    })?;
+    Ok(k.build(HOPPER).map_err(|e| e.to_string()))
+}
+
+#[test]
+fn the_last_stages_of_a_cluster_are_waited_for_behind_all_fills() -> Result {
+    for what in [Drain::Right, Drain::OfOneStage] {
+        let kernel = drained(what)??;
+        for (m, more) in [(128, 0), (130, 2), (1, 3)] {
+            let width = 64 * (more + 1);
+            let (x, y) = (numbers(64 * width, 1), numbers(64 * 64, 2));
+            let args = [
+                ("m", size(m)),
+                ("more", size(more)),
+                ("x", Arg::input(&x)),
+                ("y", Arg::input(&y)),
+                ("o", Arg::output::<f32>(m * 64)),
+            ];
+            clean(&run(&kernel, On::Emulator, args)?);
+        }
+    }
+    for (what, said) in [
+        (Drain::BetweenRings, "filled or waited for behind"),
+        (Drain::AheadOfTheLast, "ring"),
+    ] {
+        let error = drained(what)?.expect_err(said);
+        assert!(error.contains(said), "{what:?}: `{error}`");
     }
     Ok(())
 }

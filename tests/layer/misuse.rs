@@ -96,6 +96,26 @@ impl Product {
         k.store_fragment(&c.vectors(k, 2)?, &sums)
     }
 
+    /// Consumers that read one stage more than [`Product::fill`] fills.
+    fn one_more(&self, k: &mut Kernel) -> Done {
+        k.role(WarpRole::new("consumers", 4), |k, thread| {
+            let sums = k.accumulators(&self.mma, [64, 64], thread)?;
+            k.for_loop("multiply", 0, 1, self.steps, |k, i| self.step(k, &sums, i))?;
+            self.step(k, &sums, self.steps)?;
+            k.wait_wgmma(0);
+            let c = self.arrays[2].tile(k, &[64, 64], &self.at)?;
+            let c = c.partition_c(k, &self.mma, thread)?;
+            k.store_fragment(&c.vectors(k, 2)?, &sums)
+        })
+    }
+
+    /// The stage behind those of [`Product::fill`], with the last step once more.
+    fn fill_last(&self, k: &mut Kernel) -> Done {
+        k.fill_stage(&self.ring, self.steps, self.steps, |k, to| {
+            self.load(k, &to, self.steps, [false, true])
+        })
+    }
+
     /// A step that is right.
     fn step(&self, k: &mut Kernel, sums: &Fragment, i: Expr) -> Done {
         let [a, b] = k.arrived(&self.ring, i, i)?;
@@ -206,7 +226,7 @@ type Roles = fn(&Product, &mut Kernel) -> Done;
 
 #[test]
 fn roles_of_a_block() -> Result {
-    let roles: [(&str, &str, (u32, u32), Roles); 9] = [
+    let roles: [(&str, &str, (u32, u32), Roles); 11] = [
         ("", "a producer of one warp", (160, 1), |p, k| {
             p.consumers(k, |k, sums, i| p.step(k, sums, i))?;
             k.producer(WarpRole::new("producer", 1), |k| p.fill(k, [false; 2]))
@@ -250,6 +270,23 @@ fn roles_of_a_block() -> Result {
         ("ring", "a cluster that does not drain", (256, 2), |p, k| {
             p.consumers(k, |k, sums, i| p.step(k, sums, i))?;
             k.producer(WarpRole::new("producer", 4), |k| p.fill(k, [false, true]))
+        }),
+        ("ring", "a fill behind the drain", (256, 2), |p, k| {
+            p.one_more(k)?;
+            k.producer(WarpRole::new("producer", 4), |k| {
+                p.fill(k, [false, true])?;
+                k.drain(&p.ring, p.steps)?;
+                p.fill_last(k)
+            })
+        }),
+        ("", "a drain behind all fills", (256, 2), |p, k| {
+            p.one_more(k)?;
+            k.producer(WarpRole::new("producer", 4), |k| {
+                p.fill(k, [false, true])?;
+                p.fill_last(k)?;
+                let uses = k.linear(&[(1, p.steps)], 1);
+                k.drain(&p.ring, uses)
+            })
         }),
         ("ring", "a multicast of the own rows", (256, 2), |p, k| {
             p.consumers(k, |k, sums, i| p.step(k, sums, i))?;

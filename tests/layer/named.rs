@@ -120,7 +120,8 @@ fn a_role_exchanges_data_through_shared_memory() -> Result {
     clean(&outcome);
     let y: Vec<f32> = outcome.get("y")?;
     for (i, y) in y.iter().enumerate() {
-        assert_eq!(*y, x[i / 64 * 64 + 63 - i % 64], "element {i}");
+        let x = x[i / 64 * 64 + 63 - i % 64];
+        assert_eq!(y.to_bits(), x.to_bits(), "element {i}");
     }
     for (what, said) in [
         (Exchange::NoBarrier, "no barrier orders them"),

@@ -22,7 +22,8 @@
 //! **Nobody waits forever.** All roles of such a group have the same sequence of steps: waits for stages of rings, loops, and turns, in the same loops of as many
 //! turns. In a turn a role waits for nothing else. Stages of a ring that one of the roles reads alone stand at one step of all of them. The roles that fill those rings do so
 //! in the order of this sequence. Then each wait takes what is earlier in the sequence, or at the same step of an earlier role: turn t of role r that of role r − 1 at the same
-//! step, that of role 0 an earlier step; a full stage takes fills up to that step, which take arrivals of uses before (see [`ring`](super::ring)).
+//! step, that of role 0 an earlier step; a full stage takes fills up to that step, which take arrivals of uses before (see [`ring`](super::ring)). What fills a ring in a cluster
+//! waits at its end until the last stages are given back: nothing is filled behind that, and it is no step.
 //!
 //! Order barriers order no accesses of memory in this proof. The products of a turn may be in flight behind it.
 
@@ -32,6 +33,7 @@ use super::ProofError;
 use super::execute::{Event, Trace};
 use super::hopper::{Piped, What};
 use super::numbers::Mask;
+use super::ring::drains;
 use super::value::Lin;
 use crate::ir::{Entry, Side};
 
@@ -261,7 +263,7 @@ fn filled(events: &[Event], rings: &mut BTreeSet<usize>) {
 /// The steps of a role; without turns, of one that takes none.
 fn steps(events: &[Event], turns: Option<Turns>) -> Result<Vec<Step>, String> {
     let mut all = Vec::new();
-    for event in events {
+    for (at, event) in events.iter().enumerate() {
         match event {
             Event::Piped(p) => match &p.what {
                 What::Named { id, waits, .. } => all.extend(turns.and_then(|turns| {
@@ -277,6 +279,7 @@ fn steps(events: &[Event], turns: Option<Turns>) -> Result<Vec<Step>, String> {
                 What::Wait(_, Side::Empty) if turns.is_some() => {
                     return Err("a role that takes turns fills stages".to_owned());
                 }
+                what if turns.is_none() && drains(what, &events[at..]) => {}
                 What::Wait(used, Side::Full | Side::Empty) => all.push(Step::Stage(used.ring)),
                 _ => {}
             },

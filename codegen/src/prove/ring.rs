@@ -645,6 +645,7 @@ impl Walk<'_> {
     fn piped(&mut self, p: &Piped) -> Result<(), String> {
         let own = |used: &Used| used.ring == self.ring;
         let held = |used: &Used, held: Option<Used>| held == Some(*used);
+        self.is_drained(&p.what)?;
         match &p.what {
             What::Wait(used, Side::Empty)
                 if own(used) && self.found.fills && self.drains && self.is_behind_fills() =>
@@ -829,7 +830,7 @@ fn only_reads(events: &[Event], ring: usize) -> bool {
 }
 
 /// Whether a stage is waited for until it is empty, and nothing comes to it behind that.
-fn drains(what: &What, behind: &[Event]) -> bool {
+pub(super) fn drains(what: &What, behind: &[Event]) -> bool {
     let What::Wait(used, Side::Empty) = what else {
         return false;
     };

@@ -22,7 +22,7 @@ use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
 use tilewright::host::{Arg, GemmKernel, Role};
-use tilewright::kernels::attention::{Attention, Tile};
+use tilewright::kernels::attention::{Attention, Tile, hopper};
 use tilewright::kernels::norm::RmsNorm;
 
 use super::{Runs, Subject, outcome, seen};
@@ -40,7 +40,7 @@ fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
 
 /// A kernel on problems of several sizes, with random tensors.
 fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>) -> Subject {
-    let kernel = first.kernel(Arch(80)).expect("proven");
+    let kernel = first.kernel(first.least_arch()).expect("proven");
     let outputs = first
         .tensors()
         .into_iter()
@@ -106,6 +106,56 @@ pub(super) fn summed() -> Subject {
 
 pub(super) fn softened() -> Subject {
     on_rows("softmax", RowOperation::Softmax)
+}
+
+/// Attention on Hopper with small tiles: two or three roles in turns, or one role of two warpgroups.
+fn attend_on_hopper(name: &str, causal: bool, (warpgroups, ping_pong): (i64, bool)) -> Subject {
+    let of = |[queries, keys]: [u64; 2]| Heads {
+        what: Attention {
+            element: Element::F16,
+            head_dim: 64,
+            causal,
+        },
+        design: Design::Hopper(hopper::Tile {
+            warpgroups,
+            keys: 32,
+            stages: 2,
+            ping_pong,
+        }),
+        batch: 1,
+        heads: 2,
+        // One set of heads that share their keys, or two of one head.
+        kv_heads: 1 + queries % 2,
+        queries,
+        keys,
+    };
+    let sizes = [
+        [67, 100],
+        [130, 199],
+        [1, 1],
+        [129, 32],
+        [16, 33],
+        [191, 31],
+        // Stages are filled so often that an arrival too few at each use makes up a whole use.
+        [if causal { 640 } else { 100 }, 640],
+    ];
+    // More queries than keys, whose first and last step end in each eighth, behind an even and an odd number of them.
+    let ends = (0..4)
+        .flat_map(|i| [[200, 65], [190, 66], [200, 1], [190, 2]].map(|[m, n]| [m, n + 8 * i]));
+    let problems = sizes.into_iter().chain(ends).map(of);
+    shipped(name, &of(sizes[0]), problems.collect())
+}
+
+pub(super) fn attended_on_hopper() -> Subject {
+    attend_on_hopper("attention-hopper", true, (2, true))
+}
+
+pub(super) fn attended_on_hopper_by_three() -> Subject {
+    attend_on_hopper("attention-hopper-3", false, (3, true))
+}
+
+pub(super) fn attended_on_hopper_by_one() -> Subject {
+    attend_on_hopper("attention-hopper-1", false, (2, false))
 }
 
 fn attend(causal: bool) -> Subject {

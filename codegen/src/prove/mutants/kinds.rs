@@ -531,6 +531,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     all.extend(super::hopper::all(entry));
     all.extend(super::cluster::all(entry));
     all.extend(super::bulk::all(entry));
+    all.extend(super::named::all(entry));
     if let Some(p) = some_threads(entry) {
         all.push(kind(
             entry,

@@ -11,6 +11,7 @@ mod hopper;
 mod kinds;
 mod layer;
 mod mma;
+mod named;
 mod outer;
 mod pipeline;
 mod rows;

@@ -8,7 +8,8 @@
 //! Without clusters there is one block, to which everything comes.
 
 use super::Walk;
-use crate::prove::hopper::{Fill, UNIT, Used};
+use crate::ir::Side;
+use crate::prove::hopper::{Fill, UNIT, Used, What};
 use crate::prove::numbers::{Mask, Num};
 
 /// Threads that give a stage back in a block.
@@ -31,10 +32,21 @@ impl Arrivals {
 }
 
 impl Walk<'_> {
-    /// Outside of the loops that stages are filled in.
+    /// Outside of loops, behind stages that are filled.
     pub(super) fn is_behind_fills(&self) -> bool {
-        let mut places = self.found.places.iter();
-        self.loops.is_empty() && places.any(|place| !place.loops.is_empty())
+        self.loops.is_empty() && !self.found.places.is_empty()
+    }
+
+    /// Behind the wait for a ring's last stages a role fills no stage, of any ring, and waits for none that others fill: the consumers may give those last stages back behind
+    /// stages that would come later.
+    pub(super) fn is_drained(&self, what: &What) -> Result<(), String> {
+        let more = matches!(what, What::Expect(..) | What::Wait(_, Side::Full));
+        if self.found.drained > 0 && more {
+            return Err(
+                "stages are filled or waited for behind the wait for its last stages: drain all rings at the end of the role that fills them".to_owned(),
+            );
+        }
+        Ok(())
     }
 
     /// A use behind the last one that is filled: its stage is waited for, and with it the arrivals in an earlier use.

@@ -3,6 +3,7 @@
 //! The kernels are those of `examples/hopper_gemm.rs`, `tests/layer` and the pages on custom kernels, with smaller tiles. Their launch contract says how they are run. A mutant that is
 //! proven must be clean and have the result of the kernel, bit by bit.
 
+mod attention;
 mod data;
 mod hopper;
 
