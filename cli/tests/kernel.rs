@@ -64,10 +64,10 @@ fn the_launch_contract_names_the_tensors() {
     let (_, report) =
         kernel("attention --batch 2 --heads 8 --kv-heads 2 --queries 1000 --keys 500 --on none");
     let launch = &report["launch"];
-    assert_eq!(launch["grid"], value!([8, 4, 4]));
+    assert_eq!(launch["grid"], value!([8, 8, 2]));
     assert_eq!(
         launch["params"][1],
-        value!({"name": "group", "type": "u32", "value": 4})
+        value!({"name": "kv_heads", "type": "u32", "value": 2})
     );
     assert_eq!(
         launch["params"][4],

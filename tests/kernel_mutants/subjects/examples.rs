@@ -22,7 +22,7 @@ use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
 use tilewright::host::{Arg, GemmKernel, Role};
-use tilewright::kernels::attention::{Attention, Tile};
+use tilewright::kernels::attention::{Attention, Mask, Tile};
 use tilewright::kernels::norm::RmsNorm;
 
 use super::{Runs, Subject, outcome, seen};
@@ -111,9 +111,9 @@ pub(super) fn softened() -> Subject {
 fn attend(causal: bool) -> Subject {
     let of = |[queries, keys]: [u64; 2]| Heads {
         what: Attention {
-            element: Element::F16,
-            head_dim: 64,
-            causal,
+            mask: if causal { Mask::CAUSAL } else { Mask::ALL },
+            lse: true,
+            ..Attention::new(Element::F16, 64)
         },
         design: Design::Portable(Tile {
             queries: 64,
@@ -122,7 +122,6 @@ fn attend(causal: bool) -> Subject {
             stages: 2,
         }),
         batch: 1,
-        heads: 1,
         kv_heads: 1,
         queries,
         keys,
