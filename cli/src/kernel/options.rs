@@ -319,8 +319,8 @@ impl AttentionArgs {
         let given = tile.iter().any(Option::is_some);
         match self.design {
             DesignName::Auto if self.ping_pong.is_none() && !given => Design::Auto,
-            DesignName::Auto if self.ping_pong.is_none() => self.portable(),
-            DesignName::Portable => self.portable(),
+            DesignName::Auto if self.ping_pong.is_none() => self.portable(what),
+            DesignName::Portable => self.portable(what),
             _ => {
                 let tile = hopper::Tile::of(what);
                 // What is no multiple of 64 is no number of warpgroups, and refused.
@@ -335,8 +335,8 @@ impl AttentionArgs {
         }
     }
 
-    fn portable(&self) -> Design {
-        let tile = Tile::default();
+    fn portable(&self, what: Attention) -> Design {
+        let tile = Tile::of(what);
         Design::Portable(Tile {
             queries: self.tile_queries.unwrap_or(tile.queries),
             keys: self.tile_keys.unwrap_or(tile.keys),

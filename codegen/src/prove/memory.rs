@@ -288,7 +288,7 @@ impl Machine<'_> {
         let all = bounds.reduce(|(a, b), (low, high)| (a.max(low), b.min(high)));
         // Where two ranges have nothing in common, an input has no elements: nothing is made of that.
         let some = all.filter(|(low, high)| low <= high);
-        some.map_or(Ty::U32.range(), |(low, high)| (low.into(), high.into()))
+        some.unwrap_or(Ty::U32.range())
     }
 
     /// What an author states of an input becomes a fact of an element that is loaded. Where it is not loaded there may be no element.

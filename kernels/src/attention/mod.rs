@@ -148,8 +148,24 @@ pub struct Tile {
     pub stages: i64,
 }
 
+impl Tile {
+    /// The tile for heads of these sizes without spills.
+    pub fn of(what: Attention) -> Self {
+        let strided = what.order == Order::BatchSequenceHead;
+        let keys = if what.value_dim > 64 && (strided || what.head_dim <= 64) {
+            32
+        } else {
+            64
+        };
+        Self {
+            keys,
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Tile {
-    /// The fastest tile on an H100 without spills.
+    /// The fastest tile on an H100 without spills, of contiguous heads with as many values.
     fn default() -> Self {
         Self {
             queries: 128,

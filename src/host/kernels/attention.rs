@@ -138,7 +138,7 @@ impl Problem for Heads {
         let hopper = |tile| hopper::attention(self.what, tile, arch);
         match self.design {
             Design::Auto if arch == hopper::ARCH => hopper(hopper::Tile::of(self.what)),
-            Design::Auto => attention(self.what, Tile::default(), arch),
+            Design::Auto => attention(self.what, Tile::of(self.what), arch),
             Design::Portable(tile) => attention(self.what, tile, arch),
             Design::Hopper(tile) => hopper(tile),
         }
