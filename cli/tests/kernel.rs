@@ -54,6 +54,8 @@ fn options_choose_the_problem() {
         "transpose --rows 0 --cols 0",
         "attention --dtype bf16 --batch 2 --heads 6 --kv-heads 2 --queries 67 --keys 41 --causal --head-dim 128",
         "attention --heads 1 --queries 70 --keys 90 --tile-queries 64 --tile-keys 32 --stages 2",
+        "attention --heads 4 --kv-heads 2 --queries 40 --keys 90 --window 30,0 --align bottom-right --softcap 20 --sinks --lse --layout bshd",
+        "attention --heads 1 --queries 40 --keys 90 --causal --window 9,-1 --head-dim 96 --value-dim 64 --arch sm_90a",
     ] {
         passes(line);
     }
@@ -64,10 +66,10 @@ fn the_launch_contract_names_the_tensors() {
     let (_, report) =
         kernel("attention --batch 2 --heads 8 --kv-heads 2 --queries 1000 --keys 500 --on none");
     let launch = &report["launch"];
-    assert_eq!(launch["grid"], value!([8, 4, 4]));
+    assert_eq!(launch["grid"], value!([8, 8, 2]));
     assert_eq!(
         launch["params"][1],
-        value!({"name": "group", "type": "u32", "value": 4})
+        value!({"name": "kv_heads", "type": "u32", "value": 2})
     );
     assert_eq!(
         launch["params"][4],
@@ -154,6 +156,24 @@ fn what_cannot_be_is_refused() {
             1,
             "number",
             "0 is not a divisor of the heads",
+        ),
+        (
+            "attention --window -3,0",
+            2,
+            "usage",
+            "and -1 for all keys of a side: got `-3`",
+        ),
+        (
+            "attention --softcap -1",
+            1,
+            "number",
+            "soft cap: -1 is not 0.001 to 1000000",
+        ),
+        (
+            "attention --value-dim 32",
+            1,
+            "number",
+            "values of a head: 32 is not 64 or 128",
         ),
         (
             "attention --head-dim 96",

@@ -1,12 +1,13 @@
-//! Attention, the portable kernel; that for Hopper is in [`hopper`].
+//! Attention, the portable kernel; that for Hopper is in [`hopper`], the options of both in [`options`].
 
 mod hopper;
+mod options;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem};
 use tilewright::host::{Contract, Matrix, Outcome};
-use tilewright::kernels::attention::{Attention, ELEMENTS, Tile, attention};
+use tilewright::kernels::attention::{Attention, ELEMENTS, Mask, Tile, attention};
 
 use super::{ran, right};
 
@@ -14,24 +15,32 @@ use super::{ran, right};
 fn head(queries: u64, keys: u64) -> Heads {
     Heads {
         what: Attention {
-            element: Element::F16,
-            head_dim: 64,
-            causal: false,
+            lse: true,
+            ..Attention::new(Element::F16, 64)
         },
         design: Design::Portable(Tile::default()),
         batch: 1,
-        heads: 1,
         kv_heads: 1,
         queries,
         keys,
     }
 }
 
+/// The same of another type and size.
+fn of_size(what: Attention, element: Element, head_dim: i64) -> Attention {
+    Attention {
+        element,
+        head_dim,
+        value_dim: head_dim,
+        ..what
+    }
+}
+
 /// Both with a mask and without.
 fn causal_or_not(problem: Heads) -> [Heads; 2] {
-    [false, true].map(|causal| Heads {
+    [Mask::ALL, Mask::CAUSAL].map(|mask| Heads {
         what: Attention {
-            causal,
+            mask,
             ..problem.what
         },
         ..problem
@@ -53,7 +62,7 @@ fn ragged_sizes_are_right_clean_and_counted_as_proven() {
         for element in ELEMENTS {
             for head_dim in [64, 128] {
                 for mut problem in causal_or_not(head(queries, keys)) {
-                    (problem.what.element, problem.what.head_dim) = (element, head_dim);
+                    problem.what = of_size(problem.what, element, head_dim);
                     let what = format!("{problem:?}");
                     let outcome = right(&problem, &problem.random(seed), &what);
                     assert_eq!(outcome.accesses.len(), 6, "{what}");
@@ -68,30 +77,20 @@ fn ragged_sizes_are_right_clean_and_counted_as_proven() {
 
 #[test]
 fn heads_share_their_keys() {
-    for ([batch, heads, kv_heads, queries, keys], causal) in [
-        ([2, 6, 2, 67, 41], false),
-        ([3, 4, 1, 20, 90], true),
-        ([2, 2, 2, 130, 130], true),
+    for ([batch, group, kv_heads, queries, keys], mask) in [
+        ([2, 3, 2, 67, 41], Mask::ALL),
+        ([3, 4, 1, 20, 90], Mask::CAUSAL),
+        ([2, 1, 2, 130, 130], Mask::CAUSAL),
     ] {
         let mut problem = Heads {
             batch,
-            heads,
             kv_heads,
             ..head(queries, keys)
         };
-        problem.what.causal = causal;
+        problem.what.mask = mask;
+        problem.what.group = group as i64;
         right(&problem, &problem.random(3), &format!("{problem:?}"));
     }
-    let odd = Heads {
-        heads: 6,
-        kv_heads: 4,
-        ..head(10, 10)
-    };
-    let error = odd.kernel(Arch(80)).expect_err("no divisor");
-    assert_eq!(
-        error.to_string(),
-        "kv-heads: 4 is not a divisor of the heads"
-    );
 }
 
 #[test]
@@ -105,7 +104,7 @@ fn every_tile_is_right() {
         (128, 128, 32, 4, 4),
     ] {
         for mut problem in causal_or_not(head(140, 300)) {
-            problem.what.head_dim = head_dim;
+            problem.what = of_size(problem.what, Element::F16, head_dim);
             problem.design = Design::Portable(Tile {
                 queries,
                 keys,
@@ -130,6 +129,13 @@ fn configurations_out_of_range_are_refused() {
         (with(|w, _| w.element = Element::F32), "take f16 or bf16"),
         (with(|w, _| w.head_dim = 96), "96 is not 64 or 128"),
         (with(|w, _| w.head_dim = i64::MIN), "is not 64 or 128"),
+        (with(|w, _| w.value_dim = 65), "values of a head: 65 is not"),
+        (with(|w, _| w.group = 0), "0 is not 1 to 32767"),
+        (with(|w, _| w.group = i64::MAX), "is not 1 to 32767"),
+        (with(|w, _| w.softcap = Some(0.0)), "soft cap: 0 is not"),
+        (with(|w, _| w.softcap = Some(f32::NAN)), "soft cap"),
+        (with(|w, _| w.mask.left = Some(-1)), "ahead: -1 is not 0 to"),
+        (with(|w, _| w.mask.right = Some(i64::MAX)), "window behind"),
         (
             with(|_, t| t.queries = 100),
             "a multiple of 16 for each warp",
@@ -167,11 +173,11 @@ fn configurations_out_of_range_are_refused() {
 fn every_output_is_covered() {
     for element in ELEMENTS {
         for head_dim in [64, 128] {
-            for causal in [false, true] {
+            for mask in [Mask::ALL, Mask::CAUSAL] {
                 let what = Attention {
-                    element,
-                    head_dim,
-                    causal,
+                    mask,
+                    lse: true,
+                    ..Attention::new(element, head_dim)
                 };
                 let kernel = attention(what, Tile::default(), Arch(80)).expect("proven");
                 assert_eq!(kernel.proof.covered, ["o", "lse"]);
@@ -286,7 +292,7 @@ fn large_scores_do_not_overflow() {
     let mut problem = head(100, 100);
     problem.what = Attention {
         element: Element::Bf16,
-        causal: true,
+        mask: Mask::CAUSAL,
         ..problem.what
     };
     // Scores of up to ±1000 · 8, of which the exponentials of all but a few are 0.
@@ -302,19 +308,19 @@ fn large_scores_do_not_overflow() {
 
 #[test]
 fn the_launch_contract_is_complete() {
-    let contract = |batch, heads, kv_heads| {
-        let problem = Heads {
+    let contract = |batch, group, kv_heads| {
+        let mut problem = Heads {
             batch,
-            heads,
             kv_heads,
             ..head(1000, 500)
         };
+        problem.what.group = group;
         let kernel = problem.kernel(Arch(80)).expect("proven");
         Contract::new(&kernel, problem.scalars())
     };
-    let launch = &contract(2, 8, 2).expect("a launch").launches[0];
-    assert_eq!(launch.step.grid, [8, 4, 4]);
-    assert_eq!(launch.names[..4], ["sets", "group", "queries", "keys"]);
+    let launch = &contract(2, 4, 2).expect("a launch").launches[0];
+    assert_eq!(launch.step.grid, [8, 8, 2]);
+    assert_eq!(launch.names[..4], ["batch", "kv_heads", "queries", "keys"]);
     let error = contract(65_536, 1, 1).expect_err("too many");
     assert_eq!(error.code(), "too_large", "{error}");
 }

@@ -15,6 +15,7 @@ mod misuse;
 mod named;
 mod natural;
 mod prove;
+mod quotients;
 mod sealed;
 mod shared_by_counter;
 

@@ -30,7 +30,7 @@ use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::registry::plans;
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{Problem as _, RowOperation, Rows};
-use tilewright::kernels::attention::{self, Attention, Tile, hopper};
+use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::norm::RmsNorm;
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
@@ -192,17 +192,23 @@ fn gemm_tile() {
 }
 
 /// The default tile and that of two stages, of which `docs/performance.md` speaks.
+/// Keys on both sides of a query.
+const WINDOW: Mask = Mask {
+    left: Some(100),
+    right: Some(20),
+    align: Align::BottomRight,
+};
+
 #[test]
 fn attention() {
     let mut times = Times::new("attention");
     for element in [Element::F16, Element::Bf16] {
         for head_dim in [64, 128] {
-            for causal in [false, true] {
+            for mask in [Mask::ALL, Mask::CAUSAL, WINDOW] {
                 for stages in [1, 2] {
                     let what = Attention {
-                        element,
-                        head_dim,
-                        causal,
+                        mask,
+                        ..Attention::new(element, head_dim)
                     };
                     let tile = Tile {
                         stages,
@@ -214,14 +220,17 @@ fn attention() {
             }
         }
     }
-    for head_dim in [64, 128, 256] {
-        for causal in [false, true] {
+    for head_dim in [64, 96, 128, 192, 256] {
+        for mask in [Mask::ALL, Mask::CAUSAL, WINDOW] {
             for ping_pong in [false, true] {
-                let element = Element::Bf16;
                 let what = Attention {
-                    element,
-                    head_dim,
-                    causal,
+                    mask,
+                    softcap: Some(20.0),
+                    sinks: true,
+                    lse: true,
+                    order: Order::BatchSequenceHead,
+                    group: 3,
+                    ..Attention::new(Element::Bf16, head_dim)
                 };
                 let tile = hopper::Tile {
                     ping_pong,

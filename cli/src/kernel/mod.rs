@@ -30,7 +30,12 @@ const REPEATS: usize = 20;
 pub(crate) fn run(args: &KernelArgs) -> ExitCode {
     match &args.kernel {
         Kernel::List { json } => list(*json),
-        Kernel::Attention(args) => told(&args.problem(), &args.options),
+        Kernel::Attention(args) => {
+            let problem = args.problem();
+            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
+            let done = problem.and_then(|problem| kernel(&problem, &args.options));
+            finish(done, args.options.json)
+        }
         Kernel::LayerNorm(args) => told(&args.layer_norm(), &args.options),
         Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),

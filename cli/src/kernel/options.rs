@@ -6,7 +6,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, RowOperation, Rows, Transposed};
-use tilewright::kernels::attention::{self, Attention, Tile, hopper};
+use tilewright::kernels::KernelError;
+use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::norm::{self, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
@@ -167,6 +168,40 @@ pub(super) enum DesignName {
     Hopper,
 }
 
+/// Where a query is among the keys.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum AlignName {
+    /// Query i at key i
+    TopLeft,
+    /// The last query at the last key
+    BottomRight,
+}
+
+/// The order of the tensors' modes.
+#[derive(Clone, Copy, clap::ValueEnum)]
+pub(super) enum OrderName {
+    /// (batch, head, sequence, d)
+    Bhsd,
+    /// (batch, sequence, head, d)
+    Bshd,
+}
+
+/// Keys of a window on one side of a query; −1 for all.
+fn window_side(side: &str) -> Result<Option<i64>, String> {
+    match side.trim().parse() {
+        Ok(-1) => Ok(None),
+        Ok(keys) if keys >= 0 => Ok(Some(keys)),
+        _ => Err(format!(
+            "a window is two numbers of keys, such as 128,0, and -1 for all keys of a side: got `{side}`"
+        )),
+    }
+}
+
+fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
+    let (left, right) = sides.split_once(',').unwrap_or((sides, ""));
+    Ok([window_side(left)?, window_side(right)?])
+}
+
 #[derive(Args)]
 pub(super) struct AttentionArgs {
     /// Element type
@@ -187,12 +222,33 @@ pub(super) struct AttentionArgs {
     /// Keys of a head
     #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = size)]
     keys: u64,
-    /// Elements of a head: 64 or 128, on Hopper also 256
+    /// Elements of a head of q and k: 64 or 128, on Hopper also 96, 192 and 256
     #[arg(long, default_value_t = 64, allow_negative_numbers = true)]
     head_dim: i64,
-    /// Query i sees keys 0 to i
+    /// Elements of a head of v and o; as many as of k if it is not given
+    #[arg(long, allow_negative_numbers = true)]
+    value_dim: Option<i64>,
+    /// A query sees no keys behind its position
     #[arg(long)]
     causal: bool,
+    /// The position of a query: with the first query at the first key, or with the last at the last
+    #[arg(long, value_enum, default_value = "top-left")]
+    align: AlignName,
+    /// A query sees LEFT keys ahead of its position and RIGHT behind it, -1 for all
+    #[arg(long, value_name = "LEFT,RIGHT", allow_hyphen_values = true, value_parser = window)]
+    window: Option<[Option<i64>; 2]>,
+    /// Scores s become X·tanh(s/X)
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    softcap: Option<f32>,
+    /// A score of each head, the tensor `sinks`, that joins its sums
+    #[arg(long)]
+    sinks: bool,
+    /// Store the logarithm of each row's sum, the tensor `lse`
+    #[arg(long)]
+    lse: bool,
+    /// The order of the modes of q, k, v and o
+    #[arg(long, value_enum, default_value = "bhsd")]
+    layout: OrderName,
     /// The kernel: auto takes the one for Hopper on `sm_90` unless options of the portable one's tile are given
     #[arg(long, value_enum, default_value = "auto")]
     design: DesignName,
@@ -216,21 +272,46 @@ pub(super) struct AttentionArgs {
 }
 
 impl AttentionArgs {
-    pub(super) fn problem(&self) -> Heads {
+    pub(super) fn problem(&self) -> Result<Heads, KernelError> {
+        let kv_heads = self.kv_heads.unwrap_or(self.heads);
+        let group = self.heads.checked_div(kv_heads).unwrap_or(0).max(1);
+        if group.saturating_mul(kv_heads) != self.heads {
+            return Err(KernelError::Number {
+                what: "kv-heads",
+                given: kv_heads as i64,
+                accepted: "a divisor of the heads",
+            });
+        }
+        let [left, right] = self.window.unwrap_or_default();
         let what = Attention {
             element: self.dtype,
             head_dim: self.head_dim,
-            causal: self.causal,
+            value_dim: self.value_dim.unwrap_or(self.head_dim),
+            group: group as i64,
+            mask: Mask {
+                left,
+                right: if self.causal { Some(0) } else { right },
+                align: match self.align {
+                    AlignName::TopLeft => Align::TopLeft,
+                    AlignName::BottomRight => Align::BottomRight,
+                },
+            },
+            softcap: self.softcap,
+            sinks: self.sinks,
+            lse: self.lse,
+            order: match self.layout {
+                OrderName::Bhsd => Order::BatchHeadSequence,
+                OrderName::Bshd => Order::BatchSequenceHead,
+            },
         };
-        Heads {
+        Ok(Heads {
             what,
             design: self.design_of(what),
             batch: self.batch,
-            heads: self.heads,
-            kv_heads: self.kv_heads.unwrap_or(self.heads),
+            kv_heads,
             queries: self.queries,
             keys: self.keys,
-        }
+        })
     }
 
     fn design_of(&self, what: Attention) -> Design {
@@ -238,8 +319,8 @@ impl AttentionArgs {
         let given = tile.iter().any(Option::is_some);
         match self.design {
             DesignName::Auto if self.ping_pong.is_none() && !given => Design::Auto,
-            DesignName::Auto if self.ping_pong.is_none() => self.portable(),
-            DesignName::Portable => self.portable(),
+            DesignName::Auto if self.ping_pong.is_none() => self.portable(what),
+            DesignName::Portable => self.portable(what),
             _ => {
                 let tile = hopper::Tile::of(what);
                 // What is no multiple of 64 is no number of warpgroups, and refused.
@@ -254,8 +335,8 @@ impl AttentionArgs {
         }
     }
 
-    fn portable(&self) -> Design {
-        let tile = Tile::default();
+    fn portable(&self, what: Attention) -> Design {
+        let tile = Tile::of(what);
         Design::Portable(Tile {
             queries: self.tile_queries.unwrap_or(tile.queries),
             keys: self.tile_keys.unwrap_or(tile.keys),

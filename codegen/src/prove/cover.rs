@@ -49,6 +49,17 @@ use crate::quick::QuickMap;
 /// Cases of one mode at most.
 const CASES: usize = 16;
 
+/// The positive number of which `x` is the product with `of`.
+fn times(x: &Lin, of: &Lin) -> Option<i64> {
+    if x == of {
+        return Some(1);
+    }
+    let first = |x: &Lin| x.terms.list().first().and_then(|(_, c)| c.one());
+    let s = first(x)?.checked_div(first(of)?)?;
+    let same = (1..=1 << 20).contains(&s) && !of.is_far() && of.scale(s) == *x;
+    same.then_some(s)
+}
+
 /// The outputs that are written exactly once; an output of which that cannot be shown is an error.
 pub(super) fn covered(entry: &Entry, trace: &mut Trace) -> Result<Vec<String>, ProofError> {
     let mut all = Vec::new();
@@ -322,6 +333,16 @@ impl<'a> Output<'a> {
             .iter()
             .filter(|d| d.turns == self.turns && mode < 2);
         let dealt = dealt.map(|d| (d.origin[mode], d.covers[mode], d.tiles[mode], false));
+        // Of what has s elements for each that the grid counts, there are as many tiles.
+        let of_grid = of_grid.map(|(origin, covers, tile, shared)| {
+            let s = times(&extent, &covers).unwrap_or(1);
+            (
+                origin.scale(s),
+                covers.scale(s),
+                tile.saturating_mul(s),
+                shared,
+            )
+        });
         let tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
         for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
             // What a turn has may end before the block's share of it, which must not be stored then.

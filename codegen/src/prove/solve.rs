@@ -1,14 +1,15 @@
 //! Whether statements follow from others: linear arithmetic, and the cases of what is not linear.
 //!
 //! A goal `g ≥ 0` holds if its least value is not negative, or if `g − f` is not negative for one fact `f ≥ 0`, or for the sum of two. Where a symbol
-//! stands for one of two values, or a fact is a disjunction, both cases are tried. A case whose facts contradict each other is closed.
+//! stands for one of two values, or a fact is a disjunction, both cases are tried. A case whose facts contradict each other is closed. A quotient that is at most r is
+//! one whose dividend is below d·(r + 1): where the goal has it so, the dividend is looked at.
 
 use std::rc::Rc;
 
 use super::formula::Formula;
 use super::numbers::{Chosen, Mask, Num, representatives};
 use super::symbols::{Definition, Symbols};
-use super::value::{Lin, Sym};
+use super::value::{Lin, Mono, Sym};
 
 /// Cases within cases.
 const DEPTH: u32 = 8;
@@ -59,6 +60,11 @@ impl Symbols {
                 }
             }
         }
+        if let Some(y) = self.without_quotient(x)
+            && self.at_least_zero(&y, facts)
+        {
+            return true;
+        }
         // Facts that contradict each other imply anything.
         tried < facts.all.len() && {
             let mut all: Vec<Rc<Formula>> = Vec::new();
@@ -69,6 +75,27 @@ impl Symbols {
             }
             self.answer(&Lin::constant(-1), all, facts.active)
         }
+    }
+
+    /// A value that is negative exactly where `x` is, without a quotient that `x` has less once: `r − ⌊a/d⌋ ≥ 0` where `d·r + d − 1 − a ≥ 0`, for integers.
+    fn without_quotient(&mut self, x: &Lin) -> Option<Lin> {
+        let terms = x.terms.list();
+        let less = terms.iter().filter(|(_, c)| c.one() == Some(-1));
+        for (mono, _) in less {
+            let Some(sym) = mono.symbols().next().filter(|s| *mono == Mono::of(*s)) else {
+                continue;
+            };
+            let (of, d) = match self.info(sym).definition {
+                Definition::Div(of, d) => (of, d),
+                Definition::Shr(of, by @ 0..=20) => (of, 1 << by),
+                _ => continue,
+            };
+            let rest = x.add(&Lin::symbol(sym));
+            if (1..=FEW).contains(&d) && !rest.is_far() && !of.is_far() && !of.mentions(sym) {
+                return Some(rest.scale(d).plus(d - 1).sub(&of));
+            }
+        }
+        None
     }
 
     /// What was found of a value with the same terms, and a number that is not greater, follows from facts that hold here too. Most accesses follow

@@ -10,17 +10,16 @@
 //! softmax while the second product is in flight. With a ping-pong schedule warpgroups also take turns in issuing products, so that one has its softmax while the tensor
 //! cores are busy with the products of another (the schedule is that of `FlashAttention` 3, Shah and others 2024).
 
-use std::f32::consts::{LN_2, LOG2_E};
-
 use layout_codegen::index::Expr;
-use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
+use layout_codegen::ir::{Cmp, Element, Kernel};
 use layout_codegen::pipeline::{OrderBarrier, Ring, Staged, Stages, WarpRole};
-use layout_codegen::value::{F32, Predicate};
-use layout_codegen::view::{Combine, Fragment, View, ViewError};
+use layout_codegen::view::{Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, TiledMma, atoms};
 
-use super::{Attention, ELEMENTS, HEADS, MOST};
+use super::softmax::{Rows, Softmax};
+use super::tensors::Tensors;
+use super::{Attention, keys_of_a_step, numbers};
 use crate::KernelError;
 
 /// The architecture that has these instructions.
@@ -40,12 +39,13 @@ pub struct Tile {
 }
 
 impl Tile {
-    /// The tile for heads of `head_dim` elements whose accumulators fit the registers and whose stages fit shared memory.
+    /// The tile whose accumulators fit the registers and whose stages fit shared memory; the fastest on an H200.
     pub fn of(what: Attention) -> Self {
-        let (warpgroups, keys) = match what.head_dim {
+        let (warpgroups, keys) = match what.head_dim.max(what.value_dim) {
+            ..=64 if what.mask.right.is_some() => (3, 96),
             ..=64 => (3, 128),
-            65..=128 if what.causal => (2, 128),
             65..=128 => (2, 176),
+            129..=192 if what.value_dim <= 128 => (2, 112),
             _ => (2, 80),
         };
         Self {
@@ -59,14 +59,15 @@ impl Tile {
 
 /// What the roles of a kernel have in common.
 struct Parts {
-    what: Attention,
+    element: Element,
+    /// Values of a head.
+    values: i64,
+    tensors: Tensors,
+    softmax: Softmax,
     /// Queries of a role, and keys of a step.
     tile: [i64; 2],
-    scale: f32,
-    /// The number of keys, those before which some query of the block sees one, and those that all of them see.
-    keys: Expr,
-    seen: Expr,
-    /// Steps of the block behind the first.
+    /// The first tile of keys that some query of the block sees, and steps behind it.
+    first: Expr,
     more: Expr,
     /// q·kᵀ and weights·v.
     products: [TiledMma; 2],
@@ -76,21 +77,14 @@ struct Parts {
     order: Option<OrderBarrier>,
 }
 
-/// The state of the softmax of a role's rows.
-struct Rows {
-    /// The largest score so far, and the sum of weights in the parts of four lanes.
-    max: Fragment,
-    total: Fragment,
-}
-
-/// The kernel `attention_hopper_<element>_<head_dim>(sets, group, queries, keys, q, k, v, o, lse)`, with the meaning of [`attention`](super::attention()).
+/// The kernel `attention_hopper_<element>_<head_dim>(batch, kv_heads, queries, keys, q, k, v, o)`, with the meaning of [`attention`](super::attention()).
 ///
 /// ```
 /// use layout_codegen::ir::Element;
-/// use tilewright_kernels::attention::Attention;
+/// use tilewright_kernels::attention::{Attention, Mask};
 /// use tilewright_kernels::attention::hopper::{ARCH, Tile, attention};
 ///
-/// let what = Attention { element: Element::Bf16, head_dim: 64, causal: true };
+/// let what = Attention { mask: Mask::CAUSAL, lse: true, ..Attention::new(Element::Bf16, 64) };
 /// let kernel = attention(what, Tile::of(what), ARCH)?;
 /// assert_eq!(kernel.proof.covered, ["o", "lse"]);
 /// # Ok::<(), tilewright_kernels::KernelError>(())
@@ -101,43 +95,24 @@ struct Rows {
 /// [`KernelError::Element`] and [`KernelError::Number`] for what the fields of the configuration do not allow; [`KernelError::View`] and [`KernelError::Proof`] for a tile
 /// that does not fit shared memory, and for another architecture than [`ARCH`].
 pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, KernelError> {
-    validate(what, tile)?;
-    let Attention {
-        element,
-        head_dim: d,
-        causal,
-    } = what;
+    validate(&what, tile)?;
+    let (element, d, of_values) = (what.element, what.head_dim, what.value_dim);
     let (n, groups) = (tile.keys, tile.warpgroups);
     let m = 64 * groups;
     let mut k = Kernel::new(
         &format!("attention_hopper_{element}_{d}"),
         128 * (groups as u32 + 1),
     );
-    let (sets, group) = (k.size("sets", HEADS[1]), k.size("group", HEADS[0]));
-    let (queries, keys) = (k.size("queries", MOST), k.size("keys", MOST));
-    let (zero, width) = (k.constant(0), k.constant(d));
-    let heads = k.mul(sets, group);
-    let q = k.input("q", element, &[heads, queries, width]);
-    let [key, value] = ["k", "v"].map(|name| k.input(name, element, &[sets, keys, width]));
-    let o = k.output("o", element, &[sets, group, queries, width]);
-    let lse = k.output("lse", Element::F32, &[sets, group, queries]);
-
-    // Block (i, member, set) has m queries of one head. Causal rows grow longer: the longest first.
-    let i = if causal {
-        k.tiles_from_last(Axis::X, queries, m)?
-    } else {
-        k.tiles(Axis::X, queries, m)?
-    };
-    let (member, set) = (k.tiles(Axis::Y, group, 1)?, k.tiles(Axis::Z, sets, 1)?);
-    let (mut end, mut seen) = (keys, keys);
-    if causal {
-        let [first, last] = [1, m].map(|row| k.linear(&[(m, i)], row));
-        (end, seen) = (k.smaller(keys, last), k.smaller(keys, first));
-    }
-    // The first step is ahead of the loop; without keys it sees none.
-    let behind = k.linear(&[(1, end)], -n);
-    let behind = k.clamp(behind, 0, MOST);
-    let more = k.tiles_in(behind, n)?;
+    let tensors = Tensors::declare(&mut k, &what, m, true)?;
+    let (i, zero) = (tensors.i, k.constant(0));
+    let first_query = k.linear(&[(m, i)], 0);
+    let [first, steps] = tensors.masked.tiles(&mut k, (first_query, m), n)?;
+    // The first step is ahead of the loop. Without keys it has a tile outside of the arrays: zeros.
+    let tiles = k.tiles_in(tensors.masked.keys, n)?;
+    let outside = k.linear(&[(1, tiles)], 1);
+    let first = k.choose(steps, Cmp::Gt, zero, first, outside);
+    let more = k.linear(&[(1, steps)], -1);
+    let more = k.clamp(more, 0, i64::MAX);
 
     let scalar = if element == Element::F16 {
         atoms::Scalar::F16
@@ -164,7 +139,7 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
     let q_rings = q_rings?;
     let rings = [
         ring("k_tile", [n, d], tile.stages)?,
-        ring("v_tile", [n, d], tile.stages)?,
+        ring("v_tile", [n, of_values], tile.stages)?,
     ];
     let order = if tile.ping_pong {
         Some(k.order_barrier(roles as u32)?)
@@ -172,13 +147,14 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
         None
     };
     let parts = Parts {
-        what,
+        element,
+        values: of_values,
+        softmax: Softmax::of(&what),
+        tensors,
         tile: [rows, n],
-        scale: LOG2_E / (d as f32).sqrt(),
-        keys,
-        seen,
+        first,
         more,
-        products: [product(n)?, product(d)?],
+        products: [product(n)?, product(of_values)?],
         rings,
         order,
     };
@@ -193,34 +169,28 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
             let [q] = k.arrived(q_ring, zero, zero)?;
             let (sums, softmax) = parts.weighted(k, (number as u32, i), &q, thread)?;
             k.release(q_ring, zero)?;
-            let logarithm = parts.divided(k, &sums, &softmax)?;
-            let o = o
-                .slice(k, &[set, member])?
-                .tile(k, &[rows, d], &[i, zero])?;
+            let total = Softmax::divided(k, &sums, &softmax)?;
+            let o = parts.tensors.o.tile(k, rows, i)?;
             let o = o.partition_c(k, &parts.products[1], thread)?;
-            let lse = lse.slice(k, &[set, member])?.tile(k, &[rows], &[i])?;
-            let lse = o.along(k, 0, &lse)?;
-            k.store_fragment(&lse, &logarithm)?;
+            if what.lse {
+                let logarithm = parts.softmax.logarithm(k, &softmax, &total)?;
+                parts.tensors.store_lse(k, (rows, i), &o, &logarithm)?;
+            }
             let rounded = sums.convert(k, element)?;
             k.store_fragment(&o.vectors(k, 2)?, &rounded)
         })?;
     }
 
     k.producer(WarpRole::new("producer", 4).registers(registers[1]), |k| {
-        let head = k.mul(set, group);
-        let head = k.add(head, member);
         for (number, q_ring) in (0..).zip(&q_rings) {
             let i = k.linear(&[(roles, i)], number);
-            let q = q.slice(k, &[head])?.tile(k, &[rows, d], &[i, zero])?;
+            let q = parts.tensors.q.tile(k, rows, i)?;
             k.fill_stage(q_ring, zero, zero, |k, [to]| k.tma_load(&q, &to))?;
         }
-        let arrays = [key.slice(k, &[set])?, value.slice(k, &[set])?];
-        // Of no keys the first tile is one outside of the arrays: zeros.
-        let one = k.constant(1);
-        let outside = k.choose(keys, Cmp::Gt, zero, zero, one);
+        let arrays = [&parts.tensors.key, &parts.tensors.value];
         let fill = |k: &mut Kernel, which: usize, step: Expr| {
-            let at = k.add(step, outside);
-            let from = arrays[which].tile(k, &[n, d], &[at, zero])?;
+            let at = k.add(first, step);
+            let from = arrays[which].tile(k, n, at)?;
             k.fill_stage(&parts.rings[which], step, step, |k, [to]| {
                 k.tma_load(&from, &to)
             })
@@ -248,22 +218,18 @@ impl Parts {
     ) -> Result<(Fragment, Rows), ViewError> {
         let [first, second] = &self.products;
         let [of_keys, of_values] = &self.rings;
-        let ([m, n], element, zero) = (self.tile, self.what.element, k.constant(0));
-        let sums = k.accumulators(second, [m, self.what.head_dim], thread)?;
+        let ([m, n], zero) = (self.tile, k.constant(0));
+        let sums = k.accumulators(second, [m, self.values], thread)?;
         let scores = k.accumulators(first, [m, n], thread)?;
         let [tile] = k.arrived(of_keys, zero, zero)?;
         self.in_turn(k, role, |k| k.gemm(first, q, &tile, &scores))?;
         k.wait_wgmma(0);
         k.release(of_keys, zero)?;
-        let rows = Rows {
-            max: scores.reduce(k, 1, Combine::Max)?,
-            total: scores.fold(k, 1, Combine::Add)?,
-        };
-        rows.max.update(k, |_, _| f32::NEG_INFINITY.into())?;
-        rows.total.update(k, |_, _| 0.0.into())?;
-        self.mask(k, i, zero, &scores)?;
-        let (_, weights) = self.weights(k, &scores, &rows)?;
-        let weights = weights.convert(k, element)?;
+        let sink = self.tensors.sink(k)?;
+        let rows = self.softmax.rows(k, &sums, sink)?;
+        self.masked(k, (i, zero), &scores)?;
+        let (_, weights) = self.softmax.weights(k, &scores, &rows)?;
+        let weights = weights.convert(k, self.element)?;
 
         k.for_loop("keys", 0, 1, self.more, |k, step| {
             let next = k.linear(&[(1, step)], 1);
@@ -277,12 +243,12 @@ impl Parts {
             // The second product is in flight until its sums are scaled.
             k.wait_wgmma(1);
             k.release(of_keys, next)?;
-            self.mask(k, i, next, &scores)?;
-            let (shrink, new) = self.weights(k, &scores, &rows)?;
+            self.masked(k, (i, next), &scores)?;
+            let (shrink, new) = self.softmax.weights(k, &scores, &rows)?;
             k.wait_wgmma(0);
             k.release(of_values, step)?;
             sums.update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
-            let new = new.convert(k, element)?;
+            let new = new.convert(k, self.element)?;
             weights.assign(k, &new)
         })?;
         let [values] = k.arrived(of_values, self.more, self.more)?;
@@ -305,77 +271,24 @@ impl Parts {
         }
     }
 
-    /// Divides the sums of rows by their weights; the logarithm of each row's sum.
-    fn divided(&self, k: &mut Kernel, sums: &Fragment, rows: &Rows) -> Result<Fragment, ViewError> {
-        let total = rows.total.reduce(k, 1, Combine::Add)?;
-        let inverse = total.map(k, |k, sum| {
-            let (none, inverse) = (sum.eq(k, 0.0), sum.reciprocal(k));
-            none.select(k, 0.0.into(), inverse)
-        })?;
-        sums.update_with(k, &inverse, |k, sum, inverse| sum.mul(k, inverse))?;
-        rows.max.zip(k, &total, |k, max, sum| {
-            let log2 = sum.log2(k);
-            max.fma(k, self.scale, log2).mul(k, LN_2)
-        })
-    }
-
-    /// −∞ for keys that a query does not see. Most tiles are seen whole.
-    fn mask(
+    /// Caps and masks the scores of a step of the rows of tile `i` of the queries.
+    fn masked(
         &self,
         k: &mut Kernel,
-        i: Expr,
-        step: Expr,
+        (i, step): (Expr, Expr),
         scores: &Fragment,
     ) -> Result<(), ViewError> {
         let [m, n] = self.tile;
-        let behind = k.linear(&[(n, step)], n);
-        let partly = Predicate::of(k, behind, Cmp::Gt, self.seen);
-        k.when(partly, |k| {
-            let masked = scores.map_at(k, |k, x, [row, column]| {
-                let row = k.linear(&[(m, i), (1, row)], 0);
-                let key = k.linear(&[(n, step), (1, column)], 0);
-                let mut sees = Predicate::of(k, key, Cmp::Lt, self.keys);
-                if self.what.causal {
-                    let not_later = Predicate::of(k, key, Cmp::Le, row);
-                    sees = sees.and(k, not_later);
-                }
-                sees.select(k, x, f32::NEG_INFINITY)
-            })?;
-            scores.assign(k, &masked)
-        })
-    }
-
-    /// The weights of a tile by its scores, and what the sums so far are multiplied with: the softmax goes on.
-    fn weights(
-        &self,
-        k: &mut Kernel,
-        scores: &Fragment,
-        rows: &Rows,
-    ) -> Result<(Fragment, Fragment), ViewError> {
-        let scale = self.scale;
-        let weight = |k: &mut Kernel, x: F32, shift: F32| x.fma(k, scale, shift).exp2(k);
-        let here = scores.reduce(k, 1, Combine::Max)?;
-        let new = here.zip(k, &rows.max, |k, a, b| a.max(k, b))?;
-        // −max·scale; 0 where nothing is seen yet, so that −∞ − −∞ does not arise.
-        let shift = new.map(k, |k, max| {
-            let (none, shift) = (max.eq(k, f32::NEG_INFINITY), max.mul(k, -scale));
-            none.select(k, 0.0.into(), shift)
-        })?;
-        let shrink = rows.max.zip(k, &shift, weight)?;
-        rows.max.assign(k, &new)?;
-        let weights = scores.zip(k, &shift, weight)?;
-        let more = weights.fold(k, 1, Combine::Add)?;
-        rows.total
-            .update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
-        rows.total
-            .update_with(k, &more, |k, sum, more| sum.add(k, more))?;
-        Ok((shrink, weights))
+        let row = k.linear(&[(m, i)], 0);
+        let key = k.linear(&[(n, self.first), (n, step)], 0);
+        self.softmax.capped(k, scores)?;
+        self.tensors.masked.apply(k, scores, [row, key], self.tile)
     }
 }
 
 /// Checks the configuration.
-fn validate(what: Attention, tile: Tile) -> Result<(), KernelError> {
-    KernelError::unless_among(what.element, &ELEMENTS)?;
+fn validate(what: &Attention, tile: Tile) -> Result<(), KernelError> {
+    what.validate((&[64, 96, 128, 192, 256], "64, 96, 128, 192 or 256"))?;
     let Tile {
         warpgroups,
         keys,
@@ -383,35 +296,14 @@ fn validate(what: Attention, tile: Tile) -> Result<(), KernelError> {
         ping_pong,
     } = tile;
     let least = if ping_pong { 2 } else { 1 };
-    let rules = [
-        (
-            "elements of a head",
-            what.head_dim,
-            [64, 128, 256].contains(&what.head_dim),
-            "64, 128 or 256",
-        ),
+    numbers(&[
         (
             "consumer warpgroups",
             warpgroups,
             (least..=3).contains(&warpgroups),
             "1 to 3, at least 2 that take turns",
         ),
-        (
-            "keys of a step",
-            keys,
-            (16..=256).contains(&keys) && keys % 16 == 0,
-            "a multiple of 16, at most 256",
-        ),
+        keys_of_a_step(keys),
         ("stages", stages, (1..=8).contains(&stages), "1 to 8"),
-    ];
-    for (what, given, holds, accepted) in rules {
-        if !holds {
-            return Err(KernelError::Number {
-                what,
-                given,
-                accepted,
-            });
-        }
-    }
-    Ok(())
+    ])
 }

@@ -22,7 +22,7 @@ use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
 use tilewright::host::{Arg, GemmKernel, Role};
-use tilewright::kernels::attention::{Attention, Tile, hopper};
+use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
 use tilewright::kernels::norm::RmsNorm;
 
 use super::{Runs, Subject, outcome, seen};
@@ -112,9 +112,10 @@ pub(super) fn softened() -> Subject {
 fn attend_on_hopper(name: &str, causal: bool, (warpgroups, ping_pong): (i64, bool)) -> Subject {
     let of = |[queries, keys]: [u64; 2]| Heads {
         what: Attention {
-            element: Element::F16,
-            head_dim: 64,
-            causal,
+            mask: if causal { Mask::CAUSAL } else { Mask::ALL },
+            lse: true,
+            group: 2,
+            ..Attention::new(Element::F16, 64)
         },
         design: Design::Hopper(hopper::Tile {
             warpgroups,
@@ -123,8 +124,6 @@ fn attend_on_hopper(name: &str, causal: bool, (warpgroups, ping_pong): (i64, boo
             ping_pong,
         }),
         batch: 1,
-        heads: 2,
-        // One set of heads that share their keys, or two of one head.
         kv_heads: 1 + queries % 2,
         queries,
         keys,
@@ -161,9 +160,9 @@ pub(super) fn attended_on_hopper_by_one() -> Subject {
 fn attend(causal: bool) -> Subject {
     let of = |[queries, keys]: [u64; 2]| Heads {
         what: Attention {
-            element: Element::F16,
-            head_dim: 64,
-            causal,
+            mask: if causal { Mask::CAUSAL } else { Mask::ALL },
+            lse: true,
+            ..Attention::new(Element::F16, 64)
         },
         design: Design::Portable(Tile {
             queries: 64,
@@ -172,7 +171,6 @@ fn attend(causal: bool) -> Subject {
             stages: 2,
         }),
         batch: 1,
-        heads: 1,
         kv_heads: 1,
         queries,
         keys,

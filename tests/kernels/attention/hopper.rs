@@ -4,17 +4,16 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem};
 use tilewright::kernels::attention::hopper::{ARCH, Tile, attention};
-use tilewright::kernels::attention::{Attention, ELEMENTS};
+use tilewright::kernels::attention::{Attention, ELEMENTS, Mask};
 
-use super::{causal_or_not, head};
+use super::{causal_or_not, head, of_size};
 use crate::{ran, right};
 
 /// Two heads that share their keys, of a tile.
 fn heads(queries: u64, keys: u64, what: Attention, tile: Tile) -> Heads {
     Heads {
-        what,
+        what: Attention { group: 2, ..what },
         design: Design::Hopper(tile),
-        heads: 2,
         ..head(queries, keys)
     }
 }
@@ -25,11 +24,11 @@ fn ragged_sizes_are_right() {
     for (seed, (queries, keys)) in (1..).zip(sizes) {
         for (head_dim, element) in [(64, 0), (128, 1), (256, 0)] {
             let element = ELEMENTS[element];
-            for causal in [false, true] {
+            for mask in [Mask::ALL, Mask::CAUSAL] {
                 let what = Attention {
-                    element,
-                    head_dim,
-                    causal,
+                    mask,
+                    lse: true,
+                    ..Attention::new(element, head_dim)
                 };
                 let problem = heads(queries, keys, what, Tile::of(what));
                 right(&problem, &problem.random(seed), &format!("{problem:?}"));
@@ -49,7 +48,7 @@ fn every_tile_is_right() {
         (256, 1, 32, 2, false),
     ] {
         for mut problem in causal_or_not(head(140, 300)) {
-            problem.what.head_dim = head_dim;
+            problem.what = of_size(problem.what, Element::F16, head_dim);
             problem.design = Design::Hopper(Tile {
                 warpgroups,
                 keys,
@@ -66,12 +65,12 @@ fn batches_and_large_scores_are_right() {
     let mut problem = Heads {
         design: Design::Auto,
         batch: 2,
-        heads: 4,
         kv_heads: 2,
         ..head(100, 150)
     };
     problem.what.element = Element::Bf16;
-    problem.what.causal = true;
+    problem.what.mask = Mask::CAUSAL;
+    problem.what.group = 2;
     let kernel = problem.kernel(ARCH).expect("proven");
     assert!(kernel.ptx.contains("wgmma"));
     problem.design = Design::Hopper(Tile::of(problem.what));
@@ -98,7 +97,10 @@ fn configurations_out_of_range_are_refused() {
     };
     for (message, part) in [
         (with(|w, _| w.element = Element::F32), "take f16 or bf16"),
-        (with(|w, _| w.head_dim = 96), "96 is not 64, 128 or 256"),
+        (
+            with(|w, _| w.head_dim = 80),
+            "80 is not 64, 96, 128, 192 or 256",
+        ),
         (with(|_, t| t.warpgroups = 4), "4 is not 1 to 3"),
         (with(|_, t| t.warpgroups = 1), "at least 2 that take turns"),
         (with(|_, t| t.keys = 24), "24 is not a multiple of 16"),
