@@ -67,7 +67,7 @@ fn quotients_that_may_be_outside_are_refused() {
         },
         Slip { blocks: 7, ..RIGHT },
     ] {
-        let error = shared(slip).err().expect("it reads behind x");
+        let error = shared(slip).expect_err("it reads behind x");
         assert!(error.to_string().contains("outside the buffer"), "{error}");
     }
 }
@@ -76,7 +76,7 @@ fn quotients_that_may_be_outside_are_refused() {
 fn tiles_of_another_width_are_refused() {
     // Tiles leave elements between them, or reach into each other.
     for width in [32, 63, 65, 128] {
-        let error = shared(Slip { width, ..RIGHT }).err().expect("not covered");
+        let error = shared(Slip { width, ..RIGHT }).expect_err("not covered");
         assert!(
             error.to_string().contains("not written exactly once"),
             "{width}: {error}"

@@ -186,20 +186,22 @@ pub(super) enum OrderName {
     Bshd,
 }
 
-/// Keys of a window on one side of a query; −1 for all.
-fn window_side(side: &str) -> Result<Option<i64>, String> {
-    match side.trim().parse() {
-        Ok(-1) => Ok(None),
-        Ok(keys) if keys >= 0 => Ok(Some(keys)),
-        _ => Err(format!(
-            "a window is two numbers of keys, such as 128,0, and -1 for all keys of a side: got `{side}`"
-        )),
-    }
+/// Keys of a window ahead of and behind a query; none for −1, which is all of them.
+fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
+    let both = sides.split_once(',');
+    let both = both.and_then(|(left, right)| {
+        let side = |text: &str| text.trim().parse().ok().filter(|keys: &i64| *keys >= -1);
+        Some([side(left)?, side(right)?])
+    });
+    let both = both.ok_or_else(|| {
+        "a window is two numbers of keys, such as 128,0, and -1 for all keys of a side".to_owned()
+    })?;
+    Ok(both.map(|keys| (keys >= 0).then_some(keys)))
 }
 
-fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
-    let (left, right) = sides.split_once(',').unwrap_or((sides, ""));
-    Ok([window_side(left)?, window_side(right)?])
+fn softcap(text: &str) -> Result<f32, String> {
+    let cap = text.parse().ok().filter(|cap| (1e-3..=1e6).contains(cap));
+    cap.ok_or_else(|| "a soft cap is a number from 0.001 to 1000000".to_owned())
 }
 
 #[derive(Args)]
@@ -238,7 +240,7 @@ pub(super) struct AttentionArgs {
     #[arg(long, value_name = "LEFT,RIGHT", allow_hyphen_values = true, value_parser = window)]
     window: Option<[Option<i64>; 2]>,
     /// Scores s become X·tanh(s/X)
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = softcap)]
     softcap: Option<f32>,
     /// A score of each head, the tensor `sinks`, that joins its sums
     #[arg(long)]

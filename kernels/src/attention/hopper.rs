@@ -95,7 +95,7 @@ struct Parts {
 /// [`KernelError::Element`] and [`KernelError::Number`] for what the fields of the configuration do not allow; [`KernelError::View`] and [`KernelError::Proof`] for a tile
 /// that does not fit shared memory, and for another architecture than [`ARCH`].
 pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, KernelError> {
-    validate(&what, tile)?;
+    validate(&what, tile, arch)?;
     let (element, d, of_values) = (what.element, what.head_dim, what.value_dim);
     let (n, groups) = (tile.keys, tile.warpgroups);
     let m = 64 * groups;
@@ -287,7 +287,7 @@ impl Parts {
 }
 
 /// Checks the configuration.
-fn validate(what: &Attention, tile: Tile) -> Result<(), KernelError> {
+fn validate(what: &Attention, tile: Tile, arch: Arch) -> Result<(), KernelError> {
     what.validate((&[64, 96, 128, 192, 256], "64, 96, 128, 192 or 256"))?;
     let Tile {
         warpgroups,
@@ -297,6 +297,12 @@ fn validate(what: &Attention, tile: Tile) -> Result<(), KernelError> {
     } = tile;
     let least = if ping_pong { 2 } else { 1 };
     numbers(&[
+        (
+            "architecture of the design for Hopper",
+            arch.0.into(),
+            arch == ARCH,
+            "90",
+        ),
         (
             "consumer warpgroups",
             warpgroups,
