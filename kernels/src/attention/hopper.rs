@@ -301,7 +301,7 @@ fn validate(what: &Attention, tile: Tile, arch: Arch) -> Result<(), KernelError>
             "architecture of the design for Hopper",
             arch.0.into(),
             arch == ARCH,
-            "90",
+            "90 (sm_90a)",
         ),
         (
             "consumer warpgroups",
