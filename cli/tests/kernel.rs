@@ -165,9 +165,9 @@ fn what_cannot_be_is_refused() {
         ),
         (
             "attention --softcap -1",
-            2,
-            "usage",
-            "a soft cap is a number from 0.001 to 1000000",
+            1,
+            "number",
+            "soft cap: -1 is not 0.001 to 1000000",
         ),
         (
             "attention --value-dim 32",

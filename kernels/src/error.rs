@@ -32,7 +32,7 @@ pub enum KernelError {
         /// What the number counts.
         what: &'static str,
         /// The number that was asked for.
-        given: i64,
+        given: String,
         /// The accepted numbers.
         accepted: &'static str,
     },

@@ -101,6 +101,10 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
         steps: k.tiles_in(depth, tk)?,
     };
     let s = &setting;
+    if p.beside {
+        k.wait_for_grid();
+        k.launch_dependents();
+    }
     if p.producer_first {
         s.producer(&mut k)?;
     }
@@ -144,15 +148,22 @@ impl Setting<'_> {
                 }
                 Ok(())
             })?;
-            match (p.schedule, &self.rings) {
-                (Schedule::Cluster(..), _) if p.has(Mistake::NoDrain) => Ok(()),
-                (Schedule::Cluster(..), Rings::Both(ring)) => k.drain(ring, steps),
-                (Schedule::Cluster(..), Rings::OnlyB(ring)) => k.drain(ring, steps),
-                (Schedule::Cluster(..), Rings::Each(a, b)) => {
-                    k.drain(a, steps)?;
-                    k.drain(b, steps)
+            let uses = match p.schedule {
+                Schedule::Cluster(..) if !p.has(Mistake::NoDrain) => steps,
+                Schedule::Persistent(blocks) if p.drains => {
+                    let ([tm, tn, _], [m, n, _]) = (p.tile(), self.sizes);
+                    let tiles = k.tiles_of_block([m, n], [tm, tn], blocks)?;
+                    k.mul(tiles, steps)
                 }
-                _ => Ok(()),
+                _ => return Ok(()),
+            };
+            match &self.rings {
+                Rings::Both(ring) => k.drain(ring, uses),
+                Rings::OnlyB(ring) => k.drain(ring, uses),
+                Rings::Each(a, b) => {
+                    k.drain(a, uses)?;
+                    k.drain(b, uses)
+                }
             }
         };
         if p.has(Mistake::AllProduce) {

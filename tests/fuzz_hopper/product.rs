@@ -94,6 +94,10 @@ pub(crate) struct Product {
     pub(crate) registers: bool,
     /// Each step is written out, and not by `consume` and `produce`.
     pub(crate) by_hand: bool,
+    /// It may begin beside the grid before.
+    pub(crate) beside: bool,
+    /// The producer of persistent blocks waits until the last stages are released, as in a cluster.
+    pub(crate) drains: bool,
     pub(crate) mistakes: Vec<Mistake>,
 }
 
@@ -182,6 +186,8 @@ pub(crate) fn random(r: &mut Random) -> Product {
         producer_first: r.chance(30),
         registers: r.chance(50),
         by_hand: r.chance(40),
+        beside: r.chance(20),
+        drains: r.chance(40),
         mistakes: Mistake::some(r, 0),
     };
     p.by_hand |= p.mistakes.iter().any(|m| {

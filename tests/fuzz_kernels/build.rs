@@ -149,7 +149,10 @@ pub(crate) fn kernel(p: &Program) -> Built<Kernel> {
                     .iter()
                     .map(|(load, share)| used(*load, share, *shape))
                     .collect();
-                k.shared_for(&name, tile.element, *shape, &uses?)?
+                let view = k.shared_for(&name, tile.element, *shape, &uses?)?;
+                let derived = view.derivation().map(|d| d.wavefronts());
+                assert!(derived.is_some_and(|n| n > 0), "a derived layout");
+                view
             }
         };
         scope.shared.push(view);

@@ -6,7 +6,7 @@ use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
 use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
 use tilewright::codegen::value::{Predicate, S32};
-use tilewright::codegen::view::{Combine, View};
+use tilewright::codegen::view::{Combine, View, ViewError};
 use tilewright::host::{Arg, Contract, On, Outcome, Scalar, run};
 use tilewright::{Layout, TiledMma, atoms};
 
@@ -386,6 +386,22 @@ fn malformed(build: impl FnOnce(&mut Kernel) -> Done, said: &str) {
         Ok(()) => k.build(HOPPER).expect_err(said).to_string(),
     };
     assert!(error.contains(said), "`{error}` instead of `{said}`");
+}
+
+#[test]
+fn roles_have_the_registers_of_a_block() -> Result {
+    let with = |registers: [u32; 3]| {
+        let mut k = Kernel::new("roles", 384);
+        for (name, registers) in ["first", "second", "third"].into_iter().zip(registers) {
+            let role = WarpRole::new(name, 4).registers(registers);
+            k.role(role, |_, _| Done::Ok(()))?;
+        }
+        Ok::<_, ViewError>(k.build(HOPPER).map_err(|e| e.to_string()))
+    };
+    with([240, 240, 24])??;
+    let error = with([240, 240, 40])?.expect_err("66,560 registers");
+    assert!(error.contains("its roles have 66560 registers"), "{error}");
+    Ok(())
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! Named barriers: those of the threads of a role, and order barriers, by which roles take turns.
+//! Named barriers: barriers of a role's threads, and order barriers of a ping-pong schedule.
 
-use half::f16;
 use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
@@ -9,6 +8,7 @@ use tilewright::codegen::value::{F32, Predicate};
 use tilewright::codegen::view::View;
 use tilewright::host::{Arg, On, run};
 
+use super::held::{are_scores, refused};
 use super::hopper::{HOPPER, clean, mma, numbers, size};
 use super::{Done, Result, layout, swizzled};
 
@@ -135,35 +135,31 @@ fn a_role_exchanges_data_through_shared_memory() -> Result {
         (Exchange::WrittenAgain, "no barrier orders them"),
         (Exchange::OnlyOfTheWarp, "no barrier orders them"),
     ] {
-        let error = exchange(what)?.expect_err(said);
-        assert!(
-            error.contains(said),
-            "{what:?}: `{error}` instead of `{said}`"
-        );
+        refused(what, exchange(what)?, said);
     }
     Ok(())
 }
 
-/// What an author does with the turns of consumer roles.
+/// What an author does with the order barrier of consumer roles.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Order {
     Right,
     SameNumber,
     OneTakesNone,
     OnlyTheFirst,
-    StageInTurn,
+    StageInSection,
     BeforeTheStage,
     OncePerTile,
-    TurnInTurn,
+    SectionInSection,
     Twice,
     AnotherSize,
     UnderACondition,
     OfMoreRoles,
     ProducerApart,
-    BarrierInTurn,
+    BarrierInSection,
 }
 
-/// o ← Σ q·kᵀ over the tiles of 64 keys: each role has 64 queries, and they issue their products in turns.
+/// o ← Σ q·kᵀ over the tiles of 64 keys: each role has 64 queries, and they issue their MMAs one after the other.
 fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String>> {
     let warps = |role: u32| {
         if what == Order::AnotherSize && role == 1 {
@@ -205,9 +201,9 @@ fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String
             let mma = mma(64, &groups).expect("an atom");
             let rows = rows[role as usize];
             let number = if what == Order::SameNumber { 0 } else { role };
-            let turn = |k: &mut Kernel,
-                        order: &OrderBarrier,
-                        body: &mut dyn FnMut(&mut Kernel) -> Done| {
+            let section = |k: &mut Kernel,
+                           order: &OrderBarrier,
+                           body: &mut dyn FnMut(&mut Kernel) -> Done| {
                 let none = what == Order::OneTakesNone && role == 1;
                 if none || what == Order::OnlyTheFirst && role > 0 {
                     return body(k);
@@ -218,17 +214,17 @@ fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String
             let sums = k.accumulators(&mma, [rows, 64], thread)?;
             let [q] = k.arrived(&of_q[role as usize], zero, i)?;
             if what == Order::OncePerTile && role == 1 {
-                turn(k, &order, &mut |_| Ok(()))?;
+                section(k, &order, &mut |_| Ok(()))?;
             }
             k.for_loop("keys", 0, 1, steps, |k, step| {
                 let multiply = |k: &mut Kernel, tile: &View| k.gemm(&mma, &q, tile, &sums);
                 match what {
-                    Order::StageInTurn => turn(k, &order, &mut |k| {
+                    Order::StageInSection => section(k, &order, &mut |k| {
                         let [tile] = k.arrived(&of_k, step, step)?;
                         multiply(k, &tile)
                     })?,
                     Order::BeforeTheStage if role == 1 => {
-                        turn(k, &order, &mut |_| Ok(()))?;
+                        section(k, &order, &mut |_| Ok(()))?;
                         let [tile] = k.arrived(&of_k, step, step)?;
                         multiply(k, &tile)?;
                     }
@@ -239,16 +235,16 @@ fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String
                     Order::UnderACondition => {
                         let [tile] = k.arrived(&of_k, step, step)?;
                         let some = against(k, step, Cmp::Lt, 3);
-                        k.when(some, |k| turn(k, &order, &mut |_| Ok(())))?;
+                        k.when(some, |k| section(k, &order, &mut |_| Ok(())))?;
                         multiply(k, &tile)?;
                     }
                     _ => {
                         let [tile] = k.arrived(&of_k, step, step)?;
-                        turn(k, &order, &mut |k| {
-                            if what == Order::TurnInTurn {
-                                turn(k, &order, &mut |_| Ok(()))?;
+                        section(k, &order, &mut |k| {
+                            if what == Order::SectionInSection {
+                                section(k, &order, &mut |_| Ok(()))?;
                             }
-                            if what == Order::BarrierInTurn {
+                            if what == Order::BarrierInSection {
                                 k.barrier();
                             }
                             multiply(k, &tile)
@@ -256,7 +252,7 @@ fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String
                     }
                 }
                 if what == Order::Twice && role == 0 {
-                    turn(k, &order, &mut |_| Ok(()))?;
+                    section(k, &order, &mut |_| Ok(()))?;
                 }
                 k.wait_wgmma(0);
                 k.release(&of_k, step)
@@ -293,11 +289,11 @@ fn ordered(what: Order, roles: u32) -> Result<std::result::Result<Proven, String
 }
 
 #[test]
-fn roles_issue_products_in_turns() -> Result {
+fn roles_issue_mmas_in_order() -> Result {
     for (roles, what) in [
         (2, Order::Right),
         (3, Order::Right),
-        (2, Order::BarrierInTurn),
+        (2, Order::BarrierInSection),
     ] {
         let kernel = ordered(what, roles)??;
         assert!(kernel.ptx.contains("bar.arrive 1, 256;"));
@@ -312,44 +308,32 @@ fn roles_issue_products_in_turns() -> Result {
             ];
             let outcome = run(&kernel, On::Emulator, args)?;
             clean(&outcome);
-            let o: Vec<f32> = outcome.get("o")?;
-            for (at, &o) in o.iter().enumerate() {
-                let dot = |key: &[f16]| -> f32 {
-                    let terms = q[at / 64 * 64..].iter().zip(key);
-                    terms.map(|(x, y)| x.to_f32() * y.to_f32()).sum()
-                };
-                let sum: f32 = keys.chunks(64).skip(at % 64).step_by(64).map(dot).sum();
-                assert!(
-                    (o - sum).abs() < 0.5,
-                    "{m} x {n}, element {at}: {o}, not {sum}"
-                );
-            }
+            are_scores(&outcome.get::<f32>("o")?, (&q, &keys), 64);
         }
     }
     Ok(())
 }
 
 #[test]
-fn misuse_of_turns_is_refused() -> Result {
+fn misuse_of_order_barriers_is_refused() -> Result {
     for (what, said) in [
         (Order::SameNumber, "named barriers"),
         (Order::OneTakesNone, "named barriers"),
         (Order::OnlyTheFirst, "named barriers"),
-        (Order::StageInTurn, "in its turn a role waits for a stage"),
-        (Order::BeforeTheStage, "in another order or other loops"),
-        (Order::OncePerTile, "in another order or other loops"),
-        (Order::TurnInTurn, "a turn is not passed on"),
-        (Order::Twice, "in another order or other loops"),
+        (
+            Order::StageInSection,
+            "within its section a role waits for a stage",
+        ),
+        (Order::BeforeTheStage, "in different orders or loops"),
+        (Order::OncePerTile, "in different orders or loops"),
+        (Order::SectionInSection, "does not arrive at the next one"),
+        (Order::Twice, "in different orders or loops"),
         (Order::AnotherSize, "named barriers"),
         (Order::UnderACondition, "under a condition"),
         (Order::OfMoreRoles, "named barriers"),
         (Order::ProducerApart, "wait for each other forever"),
     ] {
-        let error = ordered(what, 2)?.expect_err(said);
-        assert!(
-            error.contains(said),
-            "{what:?}: `{error}` instead of `{said}`"
-        );
+        refused(what, ordered(what, 2)?, said);
     }
     let mut k = Kernel::new("k", 128);
     assert!(k.order_barrier(1).is_err());

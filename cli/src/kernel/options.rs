@@ -186,7 +186,7 @@ pub(super) enum OrderName {
     Bshd,
 }
 
-/// Keys of a window ahead of and behind a query; none for −1, which is all of them.
+/// Keys of a window before and after a query; `None` for −1, which is all of them.
 fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
     let both = sides.split_once(',');
     let both = both.and_then(|(left, right)| {
@@ -197,11 +197,6 @@ fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
         "a window is two numbers of keys, such as 128,0, and -1 for all keys of a side".to_owned()
     })?;
     Ok(both.map(|keys| (keys >= 0).then_some(keys)))
-}
-
-fn softcap(text: &str) -> Result<f32, String> {
-    let cap = text.parse().ok().filter(|cap| (1e-3..=1e6).contains(cap));
-    cap.ok_or_else(|| "a soft cap is a number from 0.001 to 1000000".to_owned())
 }
 
 #[derive(Args)]
@@ -230,19 +225,19 @@ pub(super) struct AttentionArgs {
     /// Elements of a head of v and o; as many as of k if it is not given
     #[arg(long, allow_negative_numbers = true)]
     value_dim: Option<i64>,
-    /// A query sees no keys behind its position
+    /// A query sees no keys after its position
     #[arg(long)]
     causal: bool,
-    /// The position of a query: with the first query at the first key, or with the last at the last
+    /// The position of a query: the first query at the first key, or the last query at the last key
     #[arg(long, value_enum, default_value = "top-left")]
     align: AlignName,
-    /// A query sees LEFT keys ahead of its position and RIGHT behind it, -1 for all
+    /// A query sees LEFT keys before its position and RIGHT keys after it, -1 for all
     #[arg(long, value_name = "LEFT,RIGHT", allow_hyphen_values = true, value_parser = window)]
     window: Option<[Option<i64>; 2]>,
     /// Scores s become X·tanh(s/X)
-    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = softcap)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
     softcap: Option<f32>,
-    /// A score of each head, the tensor `sinks`, that joins its sums
+    /// A tensor `sinks` with a score for each head, which joins the sum of its weights
     #[arg(long)]
     sinks: bool,
     /// Store the logarithm of each row's sum, the tensor `lse`
@@ -254,19 +249,19 @@ pub(super) struct AttentionArgs {
     /// The kernel: auto takes the one for Hopper on `sm_90` unless options of the portable one's tile are given
     #[arg(long, value_enum, default_value = "auto")]
     design: DesignName,
-    /// Queries of a block: of the portable kernel a multiple of 16 for each warp, of that for Hopper 64 for each warpgroup
+    /// Queries of a block: a multiple of 16 for each warp (portable), 64 for each warpgroup (Hopper)
     #[arg(long, allow_negative_numbers = true)]
     tile_queries: Option<i64>,
     /// Keys of a step, a multiple of 16
     #[arg(long, allow_negative_numbers = true)]
     tile_keys: Option<i64>,
-    /// Warps of a block, of the portable kernel
+    /// Warps of a block (portable)
     #[arg(long, allow_negative_numbers = true)]
     warps: Option<i64>,
     /// Stages of the rings of keys and values
     #[arg(long, allow_negative_numbers = true)]
     stages: Option<i64>,
-    /// On Hopper, whether warpgroups take turns in issuing products
+    /// Whether consumer warpgroups have a ping-pong schedule (Hopper)
     #[arg(long, value_name = "BOOL")]
     ping_pong: Option<bool>,
     #[command(flatten)]
@@ -280,7 +275,7 @@ impl AttentionArgs {
         if group.saturating_mul(kv_heads) != self.heads {
             return Err(KernelError::Number {
                 what: "kv-heads",
-                given: kv_heads as i64,
+                given: kv_heads.to_string(),
                 accepted: "a divisor of the heads",
             });
         }

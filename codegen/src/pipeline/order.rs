@@ -1,26 +1,27 @@
-//! Order barriers: consumer roles that take turns, as in a ping-pong schedule of attention.
+//! Order barriers: a ping-pong schedule of consumer roles.
 //!
 //! ```text
-//! role r       wait for its turn, issue MMAs, pass the turn to role r + 1       the last one passes it to the first
+//! role r       wait at barrier r, issue MMAs, arrive at barrier r + 1       the last role arrives at barrier 0
 //! ```
 //!
-//! Nothing about memory follows from a turn: MMAs of a turn may be in flight behind it. Each barrier is a named one of the block (`bar.sync`, `bar.arrive`).
+//! Order barriers do not order memory accesses: MMAs may still be in flight when a role arrives at the next barrier. Each is a named barrier of the block (`bar.sync`, `bar.arrive`).
 
 use crate::ir::Kernel;
 use crate::view::ViewError;
 
-/// The order in which some roles take turns ([`Kernel::order_barrier`]).
+/// The named barriers of a ping-pong schedule ([`Kernel::order_barrier`]).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OrderBarrier {
-    /// The named barrier that the first role waits at; the others follow.
+    /// The number of the named barrier at which role 0 waits; the others follow.
     first: u32,
     roles: u32,
 }
 
 impl Kernel {
-    /// An order barrier for `roles` roles of the same number of threads, which take turns: role 0, role 1, …, and role 0 again. It takes as many named barriers, of 15.
+    /// An order barrier: `roles` roles with the same number of threads issue their MMAs one after the other, first role 0, then role 1, and after the last one role 0 again. It uses one
+    /// named barrier for each role; a block has 15.
     ///
-    /// The roles run the same loops, wait for the same stages of rings in them, and take their turns at the same places ([`Kernel::in_order`]).
+    /// All of these roles have the same loops, wait for the same stages in them, and call [`Kernel::in_order`] at the same places.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -47,28 +48,28 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// [`ViewError::Pipeline`] for less than two roles, or more than there are named barriers for.
+    /// [`ViewError::Pipeline`] for fewer than 2 or more than 15 roles.
     #[track_caller]
     pub fn order_barrier(&mut self, roles: u32) -> Result<OrderBarrier, ViewError> {
         self.at_line();
         if !(2..=15).contains(&roles) {
             return Err(ViewError::Pipeline {
                 given: format!("an order barrier of {roles} roles"),
-                accepted: "2 to 15 roles take turns".to_owned(),
+                accepted: "2 to 15 roles".to_owned(),
             });
         }
         let first = self.named_barriers(roles);
         Ok(OrderBarrier { first, roles })
     }
 
-    /// Runs `body` when it is the turn of role number `role` of an order barrier, by all threads of the open role, then passes the turn on to the next role. The body issues MMAs;
-    /// it waits for no stage and takes no other turn.
+    /// All threads of the open role, which is number `role` of the order barrier, wait for the role before, run `body`, and arrive for the next role. The body issues MMAs. It does not wait
+    /// for stages, and does not call `in_order` again.
     ///
     /// The example of [`Kernel::order_barrier`] has two roles.
     ///
     /// # Errors
     ///
-    /// [`ViewError::Pipeline`] outside of roles, and for a number that is not of a role of the order barrier; those of the body.
+    /// [`ViewError::Pipeline`] outside of roles, and for a role number that the order barrier does not have; those of the body.
     #[track_caller]
     pub fn in_order<E: From<ViewError>>(
         &mut self,
@@ -80,9 +81,8 @@ impl Kernel {
         let OrderBarrier { first, roles } = *order;
         if role >= roles || self.thread_of_role().is_none() {
             return Err(E::from(ViewError::Pipeline {
-                given: format!("the turn of role {role} of an order barrier of {roles}"),
-                accepted: "the threads of a role take it (`Kernel::role`), numbered from 0"
-                    .to_owned(),
+                given: format!("role {role} of an order barrier of {roles} roles"),
+                accepted: "a role number from 0, within `Kernel::role`".to_owned(),
             }));
         }
         let threads = 2 * self.threads_of_role();

@@ -5,8 +5,8 @@
 //! consumers    wgmma on the stages, and the epilogue              the registers that the producer releases
 //! ```
 //!
-//! Roles synchronise through the mbarriers of rings, and take turns by order barriers ([`Kernel::order_barrier`]). Shared memory outside of rings belongs to one role, whose threads
-//! meet at barriers of their own ([`Kernel::barrier`]).
+//! Roles synchronise through the mbarriers of rings and through order barriers ([`Kernel::order_barrier`]). Shared memory outside of rings belongs to one role; its threads
+//! synchronise with [`Kernel::barrier`].
 
 use crate::index::Expr;
 use crate::ir::{Cmp, Kernel};
@@ -186,18 +186,6 @@ impl Kernel {
                 ));
             }
             self.set_registers(count, count > REGISTERS / threads / 8 * 8);
-        }
-        let launched = REGISTERS / threads / 8 * 8;
-        self.parting.registers.push((end - first, registers));
-        let roles = self.parting.registers.iter();
-        let of_roles: u32 = roles
-            .clone()
-            .map(|(threads, each)| each.unwrap_or(launched).saturating_mul(*threads))
-            .fold(0, u32::saturating_add);
-        if roles.clone().any(|(_, each)| each.is_some()) && of_roles > REGISTERS {
-            self.mistake(format!(
-                "{of_roles} registers of the roles up to `{name}`: a multiprocessor has {REGISTERS}, and threads would wait for more forever"
-            ));
         }
         let (thread, before) = (self.thread(), self.pool.constant(first.into()));
         let within = self.pool.sub(thread, before);

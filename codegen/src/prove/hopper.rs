@@ -822,7 +822,7 @@ fn single(what: &str, threads: Mask) -> Result<(), ProofError> {
 
 fn whole_warpgroups(what: &str, s: &Statement, threads: Mask) -> Result<(), ProofError> {
     let list = threads.list();
-    // Warps behind the last whole warpgroup, such as a producer of one warp, are none of one.
+    // Warps after the last whole warpgroup, such as a producer of one warp, belong to no warpgroup.
     let whole = list.chunks(128).all(|group| {
         let all = group.len() == 128 && group.iter().all(|&t| t);
         all || group.iter().all(|&t| !t)

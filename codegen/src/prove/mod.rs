@@ -44,6 +44,7 @@ mod numbers;
 mod offsets;
 mod order;
 mod quotient;
+mod registers;
 mod ring;
 #[cfg(test)]
 mod rules;
@@ -200,7 +201,8 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
 
 /// What holds of a kernel that was followed to its end.
 fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
-    meant::declared(entry)?;
+    meant::kept(entry)?;
+    registers::kept(entry)?;
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;

@@ -1,31 +1,31 @@
-//! Named barriers: those of some threads of the block, in roles.
+//! Named barriers: barriers of some threads of the block, in roles.
 //!
-//! Two uses of a barrier are followed, told apart by who arrives:
-//!
-//! ```text
-//! of a role          all threads of one role wait at it, as many as it counts, and nobody else arrives          orders their accesses of shared memory
-//! order barriers     role r waits at barrier r, role r − 1 arrives there without waiting; it counts both         roles take turns
-//! ```
-//!
-//! Of R roles with order barriers, role 0 has its turn t behind turn t − 1 of role R − 1, which arms the first turn by an arrival ahead of all that it does; role r has it
-//! behind that of role r − 1:
+//! Two uses of a barrier are accepted, and told from each other by who arrives:
 //!
 //! ```text
-//! role r       wait at r, …, arrive at r + 1 mod R          each turn
-//! role R − 1   arrive at 0                                  once, at the begin
+//! of a role          all threads of one role wait at it, as many as it counts, and no other threads arrive      orders their accesses of shared memory
+//! order barriers     role r waits at barrier r, role r − 1 arrives there without waiting; it counts both         a ping-pong schedule
 //! ```
 //!
-//! **No arrival is counted in another phase.** A role waits with all of its threads, so a barrier's phase ends with a wait of the whole role r, and with the arrival of
-//! every thread of role r − 1, whose next arrival there is behind its next wait. That wait takes, by way of all roles, an arrival of role r behind this one's. So between two
-//! arrivals of role r − 1 lies one wait of role r, and phase t of each barrier is turn t. An arrival is left over at the end: nobody waits for it.
+//! With R roles, role r enters its section t after role r − 1 has left section t, and role 0 after role R − 1 has left section t − 1. The last role arrives once at barrier 0 before
+//! everything else, so that role 0 enters its first section:
 //!
-//! **Nobody waits forever.** All roles of such a group have the same sequence of steps: waits for stages of rings, loops, and turns, in the same loops of as many
-//! turns. In a turn a role waits for nothing else. Stages of a ring that one of the roles reads alone stand at one step of all of them. The roles that fill those rings do so
-//! in the order of this sequence. Then each wait takes what is earlier in the sequence, or at the same step of an earlier role: turn t of role r that of role r − 1 at the same
-//! step, that of role 0 an earlier step; a full stage takes fills up to that step, which take arrivals of uses before (see [`ring`](super::ring)). What fills a ring in a cluster
-//! waits at its end until the last stages are given back: nothing is filled behind that, and it is no step.
+//! ```text
+//! role r       wait at r, …, arrive at r + 1 mod R          each section
+//! role R − 1   arrive at 0                                  once, at the start
+//! ```
 //!
-//! Order barriers order no accesses of memory in this proof. The products of a turn may be in flight behind it.
+//! **No arrival is counted in another phase.** All threads of role r wait at barrier r, so each of its phases has one wait of the whole role and one arrival of every thread of role
+//! r − 1. The next arrival of role r − 1 comes after its own next wait. Through all roles, that wait requires that role r has arrived once more, which it does after its wait. So one wait
+//! of role r lies between two arrivals of role r − 1, and phase t of each barrier is section t. One arrival is left over at the end. Nobody waits for it.
+//!
+//! **No deadlock.** All roles of such a group have the same sequence of steps: waits for stages of rings, loops with the same counts, and sections. Within a section a role waits for
+//! nothing else. Roles that have a ring each, such as their queries, wait for these rings at one step. The roles that fill rings fill them in the order of this sequence. So each wait
+//! requires only earlier steps, or the same step of a role with a smaller number: section t of role r requires that of role r − 1 at the same step, section t of role 0 an earlier step. A full
+//! stage requires fills up to that step, which require releases of earlier iterations (see [`ring`](super::ring)). In a cluster, a role that fills waits at its end until the last stages are
+//! released. It fills nothing after that, so this wait is not a step.
+//!
+//! The proof does not use order barriers to order memory accesses: MMAs of a section may be in flight after it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,12 +45,12 @@ const LAST: u32 = 15;
 enum Step {
     /// It waits for a stage of a ring.
     Stage(usize),
-    /// It waits for its turn.
-    Take,
-    /// It passes its turn on.
-    Pass,
-    /// A loop of so many turns.
-    Turns(Option<Lin>, Vec<Step>),
+    /// It waits at its order barrier.
+    Enter,
+    /// It arrives at the order barrier of the next role.
+    Leave,
+    /// A loop of so many iterations.
+    Loop(Option<Lin>, Vec<Step>),
 }
 
 /// Who is at a barrier.
@@ -61,9 +61,9 @@ struct Users {
     counts: BTreeSet<u32>,
 }
 
-/// The barriers that a role of a group waits and arrives at.
+/// The order barriers at which a role waits and arrives.
 #[derive(Clone, Copy)]
-struct Turns {
+struct Order {
     waits: u32,
     arrives: u32,
 }
@@ -83,7 +83,7 @@ fn followed(entry: &Entry, trace: &Trace) -> Result<(), String> {
         }
     }
     if outside {
-        return Err("one is used before roles part".to_owned());
+        return Err("one is used before the first role".to_owned());
     }
     for (role, (_, events)) in roles.iter().enumerate() {
         named(events, &mut |p| {
@@ -100,8 +100,8 @@ fn followed(entry: &Entry, trace: &Trace) -> Result<(), String> {
         });
     }
     let threads = |role: &usize| count(roles[*role].0);
-    // By role, the barriers of its turns; by the barrier that it waits at, the role.
-    let mut turns: BTreeMap<usize, Turns> = BTreeMap::new();
+    // By role, its order barriers; by role, the barrier at which it waits, and the one at which it arrives.
+    let mut orders: BTreeMap<usize, Order> = BTreeMap::new();
     let (mut waits, mut arrives) = (BTreeMap::new(), BTreeMap::new());
     for (&id, users) in &users {
         if !(1..=LAST).contains(&id) {
@@ -123,7 +123,7 @@ fn followed(entry: &Entry, trace: &Trace) -> Result<(), String> {
             (Some(_), None) if all.len() == 1 => {}
             (Some(&one), Some(&other)) if all.len() == 2 && users.waits.len() == 1 => {
                 if waits.insert(one, id).is_some() || arrives.insert(other, id).is_some() {
-                    return Err("a role has turns in several groups".to_owned());
+                    return Err("a role has several order barriers".to_owned());
                 }
             }
             _ => {
@@ -137,44 +137,44 @@ fn followed(entry: &Entry, trace: &Trace) -> Result<(), String> {
     }
     for (&role, &waits) in &waits {
         let Some(&arrives) = arrives.get(&role) else {
-            return Err("a role waits for turns and passes none on".to_owned());
+            return Err("a role waits at an order barrier, and arrives at none".to_owned());
         };
-        turns.insert(role, Turns { waits, arrives });
+        orders.insert(role, Order { waits, arrives });
     }
-    if arrives.len() != turns.len() {
-        return Err("a role passes turns on and waits for none".to_owned());
+    if arrives.len() != orders.len() {
+        return Err("a role arrives at an order barrier, and waits at none".to_owned());
     }
-    let mut left: BTreeSet<usize> = turns.keys().copied().collect();
+    let mut left: BTreeSet<usize> = orders.keys().copied().collect();
     while let Some(&first) = left.first() {
         let mut group = vec![first];
         loop {
             let last = group[group.len() - 1];
             left.remove(&last);
-            let next = waits.iter().find(|(_, id)| **id == turns[&last].arrives);
+            let next = waits.iter().find(|(_, id)| **id == orders[&last].arrives);
             match next {
                 Some((&next, _)) if next == first => break,
                 Some((&next, _)) if left.contains(&next) => group.push(next),
-                _ => return Err("turns are passed on to no role that takes them".to_owned()),
+                _ => return Err("the roles of an order barrier form no cycle: each arrives at the barrier of the next one, the last at that of the first".to_owned()),
             }
         }
-        in_turns(entry, roles, &turns, &group)?;
+        in_sections(entry, roles, &orders, &group)?;
     }
     Ok(())
 }
 
-/// A group of roles, each of which passes its turns on to the next, keeps to the protocol.
-fn in_turns(
+/// The roles of an order barrier keep to the protocol.
+fn in_sections(
     entry: &Entry,
     roles: &[(Mask, Vec<Event>)],
-    turns: &BTreeMap<usize, Turns>,
+    orders: &BTreeMap<usize, Order>,
     group: &[usize],
 ) -> Result<(), String> {
     let mut all = Vec::new();
     let mut armed = 0;
     for role in group {
-        let mut steps = steps(&roles[*role].1, Some(turns[role]))?;
-        // Its turns begin with one that it takes, except where it arms those of the next role.
-        if matches!(steps.first(), Some(Step::Pass)) {
+        let mut steps = steps(&roles[*role].1, Some(orders[role]))?;
+        // One role arrives before everything else, for the first section.
+        if matches!(steps.first(), Some(Step::Leave)) {
             steps.remove(0);
             armed += 1;
         }
@@ -183,7 +183,7 @@ fn in_turns(
     }
     if armed != 1 {
         return Err(format!(
-            "{armed} roles arm the first turn by an arrival ahead of all that they do: one is to"
+            "{armed} roles arrive at an order barrier before everything else, and one has to: without it all wait forever"
         ));
     }
     // By ring, how many of the roles wait for its stages.
@@ -198,7 +198,7 @@ fn in_turns(
     let mut apart = Vec::new();
     let sides: Vec<&[Step]> = all.iter().map(Vec::as_slice).collect();
     if !alike(&sides, &readers, &mut apart) {
-        return Err("roles that take turns wait for stages or take their turns in another order or other loops: each waits for the same, in the same loops".to_owned());
+        return Err("the roles of an order barrier wait for stages, or at their barriers, in different orders or loops: all need the same order in the same loops".to_owned());
     }
     for (role, (_, events)) in roles.iter().enumerate() {
         if group.contains(&role) {
@@ -213,11 +213,11 @@ fn in_turns(
         let steps = of_rings(&steps(events, None)?, &fills);
         let sides: Vec<Vec<Step>> = all.iter().map(|side| of_rings(side, &fills)).collect();
         let sides: Vec<&[Step]> = sides.iter().map(Vec::as_slice).collect();
-        // Stages at one step of different roles are filled by one role, or the steps of these would not stand side by side.
+        // Stages that different roles wait for at one step are filled by one role.
         let whole = |rings: &BTreeSet<usize>| rings.is_subset(&fills) || rings.is_disjoint(&fills);
         if !apart.iter().all(whole) || !follows(&steps, &sides) {
             return Err(format!(
-                "the ring `{}` and others are filled in another order than roles that take turns read them",
+                "the ring `{}` and others are filled in a different order than the roles of an order barrier read them",
                 entry.rings[ring].name
             ));
         }
@@ -260,51 +260,51 @@ fn filled(events: &[Event], rings: &mut BTreeSet<usize>) {
     }
 }
 
-/// The steps of a role; without turns, of one that takes none.
-fn steps(events: &[Event], turns: Option<Turns>) -> Result<Vec<Step>, String> {
+/// The steps of a role, with its order barriers if it has some.
+fn steps(events: &[Event], order: Option<Order>) -> Result<Vec<Step>, String> {
     let mut all = Vec::new();
     for (at, event) in events.iter().enumerate() {
         match event {
             Event::Piped(p) => match &p.what {
-                What::Named { id, waits, .. } => all.extend(turns.and_then(|turns| {
-                    let (take, pass) = (*id == turns.waits, *id == turns.arrives);
+                What::Named { id, waits, .. } => all.extend(order.and_then(|order| {
+                    let (enter, leave) = (*id == order.waits, *id == order.arrives);
                     match waits {
-                        true => take.then_some(Step::Take),
-                        false => pass.then_some(Step::Pass),
+                        true => enter.then_some(Step::Enter),
+                        false => leave.then_some(Step::Leave),
                     }
                 })),
-                What::Wait(_, Side::Turn(_) | Side::Products(_)) if turns.is_some() => {
-                    return Err("a role takes turns by the mbarriers of a ring as well".to_owned());
+                What::Wait(_, Side::Turn(_) | Side::Products(_)) if order.is_some() => {
+                    return Err("a role has an order barrier and a ring with a ping-pong schedule: use one of them".to_owned());
                 }
-                What::Wait(_, Side::Empty) if turns.is_some() => {
-                    return Err("a role that takes turns fills stages".to_owned());
+                What::Wait(_, Side::Empty) if order.is_some() => {
+                    return Err("a role of an order barrier fills stages".to_owned());
                 }
-                what if turns.is_none() && drains(what, &events[at..]) => {}
+                what if order.is_none() && drains(what, &events[at..]) => {}
                 What::Wait(used, Side::Full | Side::Empty) => all.push(Step::Stage(used.ring)),
                 _ => {}
             },
             Event::Loop(l) => {
                 for turn in &l.period {
-                    let within = steps(&turn.events, turns)?;
+                    let within = steps(&turn.events, order)?;
                     if within.is_empty() {
                         continue;
                     }
                     if l.period.len() > 1 || l.count.is_none() {
-                        return Err("turns are taken, or stages waited for, in a loop that does not count its turns from 0 by 1 to its limit".to_owned());
+                        return Err("an order barrier, or a wait for a stage, is in a loop that does not count from 0 by 1 to its limit".to_owned());
                     }
-                    all.push(Step::Turns(l.count, within));
+                    all.push(Step::Loop(l.count, within));
                 }
             }
             Event::If(_, a, b) => {
-                let (a, b) = (steps(a, turns)?, steps(b, turns)?);
+                let (a, b) = (steps(a, order)?, steps(b, order)?);
                 if !a.is_empty() || !b.is_empty() {
                     return Err(
-                        "turns are taken, or stages waited for, under a condition".to_owned()
+                        "an order barrier, or a wait for a stage, is under a condition".to_owned(),
                     );
                 }
             }
-            Event::Exit(_) | Event::Leave(_) if turns.is_some() => {
-                return Err("a role may leave before its turns are done".to_owned());
+            Event::Exit(_) | Event::Leave(_) if order.is_some() => {
+                return Err("a role may exit before its last section".to_owned());
             }
             _ => {}
         }
@@ -312,26 +312,32 @@ fn steps(events: &[Event], turns: Option<Turns>) -> Result<Vec<Step>, String> {
     Ok(all)
 }
 
-/// Each turn that is taken is passed on by the next step.
+const STAYS: &str = "a role waits at its order barrier, and does not arrive at the next one before it waits again or ends";
+
+/// After its order barrier a role arrives at the next one, without a step between.
 fn alternate(steps: &[Step]) -> Result<(), String> {
-    let mut taken = false;
+    let mut within_section = false;
     for step in steps {
-        match (step, taken) {
-            (Step::Take, false) => taken = true,
-            (Step::Pass, true) => taken = false,
-            (Step::Pass, false) => return Err("a turn is passed on that was not taken".to_owned()),
-            (Step::Take, true) => return Err("a turn is not passed on".to_owned()),
-            (_, true) => {
+        match (step, within_section) {
+            (Step::Enter, false) => within_section = true,
+            (Step::Leave, true) => within_section = false,
+            (Step::Leave, false) => {
                 return Err(
-                    "in its turn a role waits for a stage, or runs a loop of turns: it is to wait before its turn".to_owned(),
+                    "a role arrives at the next order barrier without a wait at its own".to_owned(),
                 );
             }
-            (Step::Turns(_, within), false) => alternate(within)?,
+            (Step::Enter, true) => return Err(STAYS.to_owned()),
+            (_, true) => {
+                return Err(
+                    "within its section a role waits for a stage, or runs a loop with order barriers: wait for stages before `in_order`".to_owned(),
+                );
+            }
+            (Step::Loop(_, within), false) => alternate(within)?,
             (Step::Stage(_), false) => {}
         }
     }
-    if taken {
-        return Err("a turn is not passed on".to_owned());
+    if within_section {
+        return Err(STAYS.to_owned());
     }
     Ok(())
 }
@@ -345,8 +351,8 @@ fn alike(
     let length = sides[0].len();
     sides.iter().all(|side| side.len() == length)
         && (0..length).all(|at| match &sides[0][at] {
-            Step::Take => sides.iter().all(|side| matches!(side[at], Step::Take)),
-            Step::Pass => sides.iter().all(|side| matches!(side[at], Step::Pass)),
+            Step::Enter => sides.iter().all(|side| matches!(side[at], Step::Enter)),
+            Step::Leave => sides.iter().all(|side| matches!(side[at], Step::Leave)),
             Step::Stage(_) => {
                 let rings = stages_at(sides, at);
                 let different: BTreeSet<usize> = rings.iter().copied().collect();
@@ -357,11 +363,11 @@ fn alike(
                 }
                 rings.len() == sides.len() && (different.len() == 1 || each)
             }
-            Step::Turns(count, _) => {
+            Step::Loop(count, _) => {
                 let within: Vec<&[Step]> = sides
                     .iter()
                     .filter_map(|side| match &side[at] {
-                        Step::Turns(other, within) if other == count => Some(&within[..]),
+                        Step::Loop(other, within) if other == count => Some(&within[..]),
                         _ => None,
                     })
                     .collect();
@@ -383,10 +389,10 @@ fn stages_at(sides: &[&[Step]], at: usize) -> Vec<usize> {
 fn of_rings(steps: &[Step], rings: &BTreeSet<usize>) -> Vec<Step> {
     let of = |step: &Step| match step {
         Step::Stage(ring) => rings.contains(ring).then(|| step.clone()),
-        Step::Take | Step::Pass => None,
-        Step::Turns(count, within) => {
+        Step::Enter | Step::Leave => None,
+        Step::Loop(count, within) => {
             let within = of_rings(within, rings);
-            (!within.is_empty()).then_some(Step::Turns(*count, within))
+            (!within.is_empty()).then_some(Step::Loop(*count, within))
         }
     };
     steps.iter().filter_map(of).collect()
@@ -399,13 +405,13 @@ fn rings_of(steps: &[Step], rings: &mut BTreeSet<usize>) {
             Step::Stage(ring) => {
                 rings.insert(*ring);
             }
-            Step::Turns(_, within) => rings_of(within, rings),
-            Step::Take | Step::Pass => {}
+            Step::Loop(_, within) => rings_of(within, rings),
+            Step::Enter | Step::Leave => {}
         }
     }
 }
 
-/// Whether stages are filled in the order in which roles wait for them; those that stand at one step of different roles in any order.
+/// Whether stages are filled in the order in which roles wait for them. Stages that different roles wait for at one step are filled in any order.
 fn follows(filled: &[Step], sides: &[&[Step]]) -> bool {
     let mut rest = filled;
     let (length, all) = (sides[0].len(), sides.len());
@@ -413,14 +419,14 @@ fn follows(filled: &[Step], sides: &[&[Step]]) -> bool {
         return false;
     }
     for at in 0..length {
-        if let Step::Turns(count, _) = &sides[0][at] {
-            let Some((Step::Turns(other, within), behind)) = rest.split_first() else {
+        if let Step::Loop(count, _) = &sides[0][at] {
+            let Some((Step::Loop(other, within), behind)) = rest.split_first() else {
                 return false;
             };
             let sides: Vec<&[Step]> = sides
                 .iter()
                 .filter_map(|side| match &side[at] {
-                    Step::Turns(_, within) => Some(&within[..]),
+                    Step::Loop(_, within) => Some(&within[..]),
                     _ => None,
                 })
                 .collect();

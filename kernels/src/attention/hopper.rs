@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Each warpgroup has 64 queries. It issues the scores of the next tile and the second product of this one together, waits for the scores alone, and computes their
-//! softmax while the second product is in flight. With a ping-pong schedule warpgroups also take turns in issuing products, so that one has its softmax while the tensor
-//! cores are busy with the products of another (the schedule is that of `FlashAttention` 3, Shah and others 2024).
+//! softmax while the second product is in flight. In a ping-pong schedule one warpgroup also computes its softmax while the tensor cores run the MMAs of another (the schedule is that of
+//! `FlashAttention` 3, Shah and others 2024).
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Cmp, Element, Kernel};
@@ -34,7 +34,7 @@ pub struct Tile {
     pub keys: i64,
     /// Stages of the rings of keys and of values.
     pub stages: i64,
-    /// Warpgroups take turns in issuing products.
+    /// Ping-pong schedule: one warpgroup issues its MMAs while the others compute their softmax.
     pub ping_pong: bool,
 }
 
@@ -66,14 +66,14 @@ struct Parts {
     softmax: Softmax,
     /// Queries of a role, and keys of a step.
     tile: [i64; 2],
-    /// The first tile of keys that some query of the block sees, and steps behind it.
+    /// The first tile of keys that some query of the block sees, and the number of steps after the first.
     first: Expr,
     more: Expr,
     /// q·kᵀ and weights·v.
     products: [TiledMma; 2],
     /// Of keys and of values.
     rings: [Ring<'static, 1>; 2],
-    /// Of roles that take turns in issuing products.
+    /// Of a ping-pong schedule.
     order: Option<OrderBarrier>,
 }
 
@@ -107,7 +107,7 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
     let (i, zero) = (tensors.i, k.constant(0));
     let first_query = k.linear(&[(m, i)], 0);
     let [first, steps] = tensors.masked.tiles(&mut k, (first_query, m), n)?;
-    // The first step is ahead of the loop. Without keys it has a tile outside of the arrays: zeros.
+    // The first step comes before the loop. Without keys its tile is outside of the arrays: zeros.
     let tiles = k.tiles_in(tensors.masked.keys, n)?;
     let outside = k.linear(&[(1, tiles)], 1);
     let first = k.choose(steps, Cmp::Gt, zero, first, outside);
@@ -119,7 +119,7 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
     } else {
         atoms::Scalar::Bf16
     };
-    // Warpgroups that take turns have a role each.
+    // In a ping-pong schedule each warpgroup has a role.
     let roles = if tile.ping_pong { groups } else { 1 };
     let rows = m / roles;
     let side = Layout::flat(&[groups / roles, 1, 1], &[1, 0, 0])?;
@@ -222,7 +222,7 @@ impl Parts {
         let sums = k.accumulators(second, [m, self.values], thread)?;
         let scores = k.accumulators(first, [m, n], thread)?;
         let [tile] = k.arrived(of_keys, zero, zero)?;
-        self.in_turn(k, role, |k| k.gemm(first, q, &tile, &scores))?;
+        self.in_order(k, role, |k| k.gemm(first, q, &tile, &scores))?;
         k.wait_wgmma(0);
         k.release(of_keys, zero)?;
         let sink = self.tensors.sink(k)?;
@@ -236,7 +236,7 @@ impl Parts {
             let scores = k.accumulators(first, [m, n], thread)?;
             let [tile] = k.arrived(of_keys, next, next)?;
             let [values] = k.arrived(of_values, step, step)?;
-            self.in_turn(k, role, |k| {
+            self.in_order(k, role, |k| {
                 k.gemm(first, q, &tile, &scores)?;
                 k.gemm(second, &weights, &values.transposed(), &sums)
             })?;
@@ -258,8 +258,8 @@ impl Parts {
         Ok((sums, rows))
     }
 
-    /// Issues products, when it is the role's turn if roles take turns.
-    fn in_turn(
+    /// Issues products, in a ping-pong schedule after the role before.
+    fn in_order(
         &self,
         k: &mut Kernel,
         role: u32,
@@ -307,7 +307,7 @@ fn validate(what: &Attention, tile: Tile, arch: Arch) -> Result<(), KernelError>
             "consumer warpgroups",
             warpgroups,
             (least..=3).contains(&warpgroups),
-            "1 to 3, at least 2 that take turns",
+            "1 to 3, at least 2 in a ping-pong schedule",
         ),
         keys_of_a_step(keys),
         ("stages", stages, (1..=8).contains(&stages), "1 to 8"),

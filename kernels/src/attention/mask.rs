@@ -5,7 +5,7 @@
 //! it sees key j           position − left ≤ j ≤ position + right
 //! ```
 //!
-//! Tiles of keys that no query of a block sees are not loaded. Those that all of its queries see need no mask.
+//! A block does not load tiles of keys that none of its queries sees. Tiles that all of its queries see need no mask.
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Cmp, Kernel};
@@ -36,9 +36,9 @@ pub enum Align {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Mask {
-    /// How many keys ahead of its position a query sees; all without a number.
+    /// How many keys before its position a query sees; `None` for all.
     pub left: Option<i64>,
-    /// How many keys behind its position a query sees; all without a number.
+    /// How many keys after its position a query sees; `None` for all.
     pub right: Option<i64>,
     /// The position of a query.
     pub align: Align,
@@ -79,14 +79,14 @@ impl Mask {
     /// Checks the numbers.
     pub(super) fn validate(self) -> Result<(), KernelError> {
         let sides = [
-            ("keys of the window ahead", self.left),
-            ("keys of the window behind", self.right),
+            ("keys of the window before a query", self.left),
+            ("keys of the window after a query", self.right),
         ];
         for (what, given) in sides {
             if let Some(given) = given.filter(|keys| !(0..=MOST).contains(keys)) {
                 return Err(KernelError::Number {
                     what,
-                    given,
+                    given: given.to_string(),
                     accepted: "0 to 16777216",
                 });
             }
@@ -104,7 +104,7 @@ pub(super) struct Masked {
 }
 
 impl Masked {
-    /// The position of query `row`, and `more` behind it.
+    /// The position of query `row`, plus `more`.
     fn position(&self, k: &mut Kernel, row: Expr, more: i64) -> Expr {
         let terms = [(1, row), (1, self.keys), (-1, self.queries)];
         match self.mask.align {
@@ -113,7 +113,7 @@ impl Masked {
         }
     }
 
-    /// The first key from `left` ahead of the position of query `row` on, 0 without one.
+    /// The first key that query `row + more` sees.
     fn first(&self, k: &mut Kernel, row: Expr, more: i64) -> Expr {
         let Some(left) = self.mask.left else {
             return k.constant(0);
@@ -122,7 +122,7 @@ impl Masked {
         k.clamp(at, 0, i64::MAX)
     }
 
-    /// The end of the keys up to `right` behind the position of query `row`.
+    /// The end of the keys that query `row + more` sees.
     fn end(&self, k: &mut Kernel, row: Expr, more: i64) -> Expr {
         let Some(right) = self.mask.right else {
             return self.keys;
@@ -132,7 +132,7 @@ impl Masked {
         k.smaller(self.keys, at)
     }
 
-    /// The first tile of `n` keys of which some of `rows` queries from `row` on see a key, and how many such tiles there are.
+    /// The first tile of `n` keys that some of the `rows` queries from `row` on see, and the number of such tiles.
     pub(super) fn tiles(
         &self,
         k: &mut Kernel,
@@ -146,7 +146,7 @@ impl Masked {
         Ok([first, k.tiles_in(seen, n)?])
     }
 
-    /// −∞ for keys that a query does not see: `scores` are those of `[m, n]` queries and keys from `[row, key]` on. Most tiles are seen whole.
+    /// Sets the scores of keys that a query does not see to −∞. `scores` has `[m, n]` queries and keys from `[row, key]` on. Most tiles need no mask.
     pub(super) fn apply(
         &self,
         k: &mut Kernel,
@@ -155,11 +155,11 @@ impl Masked {
         [m, n]: [i64; 2],
     ) -> Result<(), ViewError> {
         let (first, end) = (self.first(k, row, m - 1), self.end(k, row, 0));
-        let behind = k.linear(&[(1, key)], n);
-        let mut partly = Predicate::of(k, behind, Cmp::Gt, end);
+        let after = k.linear(&[(1, key)], n);
+        let mut partly = Predicate::of(k, after, Cmp::Gt, end);
         if self.mask.left.is_some() {
-            let ahead = Predicate::of(k, key, Cmp::Lt, first);
-            partly = partly.or(k, ahead);
+            let before = Predicate::of(k, key, Cmp::Lt, first);
+            partly = partly.or(k, before);
         }
         k.when(partly, |k| {
             let masked = scores.map_at(k, |k, x, [down, across]| {

@@ -12,9 +12,9 @@
 //! and Gimelshein 2018; the order of the loops is that of `FlashAttention` 2, Dao 2023). The copy of one operand is under way while the other is computed with.
 //!
 //! Tensors are contiguous, as [`Order`] says; `group` neighbouring heads share their keys. [`Mask`] says which keys a query sees. With a soft cap X, scores s become
-//! X·tanh(s/X) ahead of the mask, the tangent with a relative error of 2⁻¹¹. A sink is a score of each head that joins the sum of the weights, and has no value.
+//! X·tanh(s/X) before the mask; tanh has a relative error of 2⁻¹¹. A sink is a score for each head that joins the sum of the weights and has no value.
 //!
-//! A row without keys, or whose scores are all −∞, is 0 and its logarithm −∞, or its sink. A NaN in a query, or in a key or a value that it sees, makes its row NaN, as does a
+//! A row without keys, or with scores that are all −∞, is 0; its logarithm is −∞, or the sink. A NaN in a query, or in a key or a value that it sees, makes its row NaN, as does a
 //! score of +∞. Weights of 0 are multiplied like others: an infinite or NaN value in a tile that a row looks into shows, even behind the mask.
 
 pub mod hopper;
@@ -105,7 +105,6 @@ impl Attention {
             group,
             ..
         } = *self;
-        let cap = self.softcap.unwrap_or(1.0);
         numbers(&[
             (
                 "elements of a head",
@@ -125,13 +124,15 @@ impl Attention {
                 (1..=HEADS).contains(&group),
                 "1 to 32767",
             ),
-            (
-                "soft cap",
-                cap as i64,
-                (1e-3..=1e6).contains(&cap),
-                "0.001 to 1000000",
-            ),
-        ])
+        ])?;
+        match self.softcap {
+            Some(cap) if !(1e-3..=1e6).contains(&cap) => Err(KernelError::Number {
+                what: "soft cap",
+                given: cap.to_string(),
+                accepted: "0.001 to 1000000",
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -337,7 +338,7 @@ fn numbers(rules: &[Rule]) -> Result<(), KernelError> {
     match rules.iter().find(|rule| !rule.2) {
         Some(&(what, given, _, accepted)) => Err(KernelError::Number {
             what,
-            given,
+            given: given.to_string(),
             accepted,
         }),
         None => Ok(()),

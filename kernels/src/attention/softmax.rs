@@ -14,7 +14,7 @@ const LANES: f32 = 4.0;
 /// The constants of a softmax: weights are 2^(scale · score).
 pub(super) struct Softmax {
     scale: f32,
-    /// Scores become the hyperbolic tangents of their products with it.
+    /// With a soft cap, scores become the tanh of their products with this.
     cap: Option<f32>,
 }
 

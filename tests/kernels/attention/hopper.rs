@@ -102,7 +102,10 @@ fn configurations_out_of_range_are_refused() {
             "80 is not 64, 96, 128, 192 or 256",
         ),
         (with(|_, t| t.warpgroups = 4), "4 is not 1 to 3"),
-        (with(|_, t| t.warpgroups = 1), "at least 2 that take turns"),
+        (
+            with(|_, t| t.warpgroups = 1),
+            "at least 2 in a ping-pong schedule",
+        ),
         (with(|_, t| t.keys = 24), "24 is not a multiple of 16"),
         (with(|_, t| t.stages = 0), "0 is not 1 to 8"),
         (with(|_, t| t.stages = 8), "shared memory"),

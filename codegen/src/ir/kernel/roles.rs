@@ -29,13 +29,11 @@ pub(crate) struct Parting {
     pub(crate) before: usize,
     /// All threads have had a role.
     pub(crate) ended: bool,
-    /// Threads of each role, and how many registers each of them has, if the role says so.
-    pub(crate) registers: Vec<(u32, Option<u32>)>,
     /// Named barriers that are taken: those numbered 1 to this.
     named: u32,
     /// The named barrier of the open role's threads.
     own_barrier: Option<u32>,
-    /// Order barriers, by their first number, whose first turn was armed.
+    /// Order barriers, by their first number, at which the last role has arrived for the first one.
     pub(crate) armed: BTreeSet<u32>,
     /// The scope of the open role.
     scope: usize,
@@ -84,7 +82,7 @@ impl Kernel {
         first
     }
 
-    /// The threads of the open role wait for each other.
+    /// A barrier of all threads of the open role.
     pub(crate) fn barrier_of_role(&mut self) {
         let id = match self.parting.own_barrier {
             Some(id) => id,
@@ -95,12 +93,12 @@ impl Kernel {
         self.named_barrier(id, threads, true);
     }
 
-    /// All threads that are here arrive at a named barrier, and wait for it or not.
+    /// All threads of the open role arrive at a named barrier, by `bar.sync` if they wait there, else by `bar.arrive`.
     pub(crate) fn named_barrier(&mut self, id: u32, threads: u32, waits: bool) {
         self.push_hopper(None, Hopper::NamedBarrier { id, threads, waits });
     }
 
-    /// The threads of the open role arrive at a named barrier before all that the role does.
+    /// The threads of the open role arrive at a named barrier before the role does anything else.
     pub(crate) fn arrive_at_begin(&mut self, id: u32, threads: u32) {
         let inst = Hopper::NamedBarrier {
             id,
