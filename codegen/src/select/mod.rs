@@ -48,11 +48,11 @@ use model::LINE;
 /// Into how many parts sums are split.
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-/// How much faster than another one a candidate has to be estimated on a machine that was not measured. What is nearer is ranked by the bytes that blocks copy, of which
-/// estimates of an unknown cache say least.
+/// Estimates that differ by less count as equal on a machine that was not measured. Of such candidates the one whose blocks copy fewest bytes is chosen: it depends
+/// least on the cache, of which little is published.
 const UNSURE: f64 = 0.15;
 
-/// Bytes that the blocks of a product copy for each product, up to a factor that all candidates have.
+/// Elements that a block copies for each multiply-accumulate.
 fn copied(c: &Candidate) -> f64 {
     let (m, n, _) = c.plan.anatomy().tile;
     1.0 / f64::from(m) + 1.0 / f64::from(n)
@@ -331,8 +331,11 @@ impl Wanted<'_> {
                 (1.0 + UNSURE) * first.estimate.seconds,
                 first.schedule.split,
             );
-            let near = all.iter().take_while(|c| c.estimate.seconds <= limit);
-            let near = near.count();
+            let is_near = |c: &&Candidate| {
+                let simple = !gains_nothing(c.plan.as_ref(), c.schedule, problem);
+                simple && c.estimate.seconds <= limit
+            };
+            let near = all.iter().take_while(is_near).count();
             let more_parts = |c: &Candidate| c.schedule.split > split;
             all[..near].sort_by(|a, b| {
                 let parts = more_parts(a).cmp(&more_parts(b));
