@@ -150,7 +150,9 @@ pub(crate) fn kernel(p: &Program) -> Built<Kernel> {
                     .map(|(load, share)| used(*load, share, *shape))
                     .collect();
                 let view = k.shared_for(&name, tile.element, *shape, &uses?)?;
-                let derived = view.derivation().map(|d| d.wavefronts());
+                let derived = view
+                    .derivation()
+                    .map(tilewright::derive::Derivation::wavefronts);
                 assert!(derived.is_some_and(|n| n > 0), "a derived layout");
                 view
             }

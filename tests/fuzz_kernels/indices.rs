@@ -79,9 +79,10 @@ impl Maker {
                 self.p.body.push(Stmt::Barrier);
             }
             let most = self.r.pick(&[t - 1, t - 1, t - 1, t, t / 2]);
-            let at = match self.r.chance(60) {
-                true => Ix::Clamp(Box::new(row), 0, most),
-                false => row,
+            let at = if self.r.chance(60) {
+                Ix::Clamp(Box::new(row), 0, most)
+            } else {
+                row
             };
             let other = Float::Element(s, vec![at]);
             value = Float::Binary(FloatOp::Add, Box::new([value, other]));
@@ -216,9 +217,10 @@ impl Maker {
         }
         let most = self.r.pick(&[bins - 1, bins - 1, bins - 1, bins]);
         let bin = Ix::Data(x, vec![i.clone()], true);
-        let bin = match self.r.chance(60) {
-            true => Ix::Clamp(Box::new(bin), 0, most),
-            false => bin,
+        let bin = if self.r.chance(60) {
+            Ix::Clamp(Box::new(bin), 0, most)
+        } else {
+            bin
         };
         let how = self
             .r

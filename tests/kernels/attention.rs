@@ -134,8 +134,14 @@ fn configurations_out_of_range_are_refused() {
         (with(|w, _| w.group = i64::MAX), "is not 1 to 32767"),
         (with(|w, _| w.softcap = Some(0.0)), "soft cap: 0 is not"),
         (with(|w, _| w.softcap = Some(f32::NAN)), "soft cap"),
-        (with(|w, _| w.mask.left = Some(-1)), "ahead: -1 is not 0 to"),
-        (with(|w, _| w.mask.right = Some(i64::MAX)), "window behind"),
+        (
+            with(|w, _| w.mask.left = Some(-1)),
+            "before a query: -1 is not 0 to",
+        ),
+        (
+            with(|w, _| w.mask.right = Some(i64::MAX)),
+            "window after a query",
+        ),
         (
             with(|_, t| t.queries = 100),
             "a multiple of 16 for each warp",
