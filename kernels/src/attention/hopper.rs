@@ -13,6 +13,7 @@
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Cmp, Element, Kernel};
 use layout_codegen::pipeline::{OrderBarrier, Ring, Staged, Stages, WarpRole};
+use layout_codegen::value::Predicate;
 use layout_codegen::view::{Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, TiledMma, atoms};
@@ -42,7 +43,6 @@ impl Tile {
     /// The tile whose accumulators fit the registers and whose stages fit shared memory; the fastest on an H200.
     pub fn of(what: Attention) -> Self {
         let (warpgroups, keys) = match what.head_dim.max(what.value_dim) {
-            ..=64 if what.mask.right.is_some() => (3, 96),
             ..=64 => (3, 128),
             65..=128 => (2, 176),
             129..=192 if what.value_dim <= 128 => (2, 112),
@@ -64,6 +64,8 @@ struct Parts {
     values: i64,
     tensors: Tensors,
     softmax: Softmax,
+    /// Queries of a block.
+    queries: i64,
     /// Queries of a role, and keys of a step.
     tile: [i64; 2],
     /// The first tile of keys that some query of the block sees, and the number of steps after the first.
@@ -151,6 +153,7 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
         values: of_values,
         softmax: Softmax::of(&what),
         tensors,
+        queries: m,
         tile: [rows, n],
         first,
         more,
@@ -243,19 +246,46 @@ impl Parts {
             // The second product is in flight until its sums are scaled.
             k.wait_wgmma(1);
             k.release(of_keys, next)?;
-            self.masked(k, (i, next), &scores)?;
-            let (shrink, new) = self.softmax.weights(k, &scores, &rows)?;
+            let seen = self.seen(k, (i, next));
+            let shrink = rows.shrink(k)?;
+            let softmax = |k: &mut Kernel| {
+                self.masked(k, (i, next), &scores)?;
+                let (factor, new) = self.softmax.weights(k, &scores, &rows)?;
+                shrink.assign(k, &factor)?;
+                scores.assign(k, &new)
+            };
+            when(k, seen, softmax, |_| Ok(()))?;
             k.wait_wgmma(0);
             k.release(of_values, step)?;
-            sums.update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
-            let new = new.convert(k, self.element)?;
-            weights.assign(k, &new)
+            let shrunk = |k: &mut Kernel| {
+                sums.update_with(k, &shrink, |k, sum, shrink| sum.mul(k, shrink))?;
+                let new = scores.convert(k, self.element)?;
+                weights.assign(k, &new)
+            };
+            let nothing = |k: &mut Kernel| {
+                scores.update(k, |_, _| 0.0.into())?;
+                let new = scores.convert(k, self.element)?;
+                weights.assign(k, &new)
+            };
+            when(k, seen, shrunk, nothing)
         })?;
         let [values] = k.arrived(of_values, self.more, self.more)?;
         k.gemm(second, &weights, &values.transposed(), &sums)?;
         k.wait_wgmma(0);
         k.release(of_values, self.more)?;
         Ok((sums, rows))
+    }
+
+    /// Whether some query of tile `i` of a role sees a key of a step. Only short steps ask: there the first role misses many of the last ones, and the branch costs less than it saves.
+    /// With a window to the left, heads of 256 have no registers left for it.
+    fn seen(&self, k: &mut Kernel, at: (Expr, Expr)) -> Option<Predicate> {
+        let [m, n] = self.tile;
+        let masked = &self.tensors.masked;
+        let pays = 3 * n <= 2 * self.queries && masked.mask.left.is_none();
+        (self.order.is_some() && pays).then(|| {
+            let at = self.place(k, at);
+            masked.sees(k, at, m)
+        })
     }
 
     /// Issues products, in a ping-pong schedule after the role before.
@@ -278,11 +308,31 @@ impl Parts {
         (i, step): (Expr, Expr),
         scores: &Fragment,
     ) -> Result<(), ViewError> {
-        let [m, n] = self.tile;
-        let row = k.linear(&[(m, i)], 0);
-        let key = k.linear(&[(n, self.first), (n, step)], 0);
         self.softmax.capped(k, scores)?;
-        self.tensors.masked.apply(k, scores, [row, key], self.tile)
+        let at = self.place(k, (i, step));
+        self.tensors.masked.apply(k, scores, at, self.tile)
+    }
+
+    /// The first query of tile `i`, and the first key of a step.
+    fn place(&self, k: &mut Kernel, (i, step): (Expr, Expr)) -> [Expr; 2] {
+        let [m, n] = self.tile;
+        [
+            k.linear(&[(m, i)], 0),
+            k.linear(&[(n, self.first), (n, step)], 0),
+        ]
+    }
+}
+
+/// Does `then` where a predicate holds, if there is one, and else `otherwise`.
+fn when(
+    k: &mut Kernel,
+    predicate: Option<Predicate>,
+    then: impl FnOnce(&mut Kernel) -> Result<(), ViewError>,
+    otherwise: impl FnOnce(&mut Kernel) -> Result<(), ViewError>,
+) -> Result<(), ViewError> {
+    match predicate {
+        Some(predicate) => k.when_else(predicate, then, otherwise),
+        None => then(k),
     }
 }
 

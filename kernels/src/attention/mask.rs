@@ -146,6 +146,14 @@ impl Masked {
         Ok([first, k.tiles_in(seen, n)?])
     }
 
+    /// Whether the last of `m` queries from `row` on sees keys from `key` on, and whether there is any of them.
+    pub(super) fn sees(&self, k: &mut Kernel, [row, key]: [Expr; 2], m: i64) -> Predicate {
+        let end = self.end(k, row, m - 1);
+        let there = Predicate::of(k, row, Cmp::Lt, self.queries);
+        let before_end = Predicate::of(k, key, Cmp::Lt, end);
+        there.and(k, before_end)
+    }
+
     /// Sets the scores of keys that a query does not see to −∞. `scores` has `[m, n]` queries and keys from `[row, key]` on. Most tiles need no mask.
     pub(super) fn apply(
         &self,

@@ -25,6 +25,13 @@ pub(super) struct Rows {
     total: Fragment,
 }
 
+impl Rows {
+    /// What the sums are multiplied with, while nothing grows: 1.
+    pub(super) fn shrink(&self, k: &mut Kernel) -> Result<Fragment, ViewError> {
+        self.max.map(k, |_, _| 1.0.into())
+    }
+}
+
 impl Softmax {
     pub(super) fn of(what: &Attention) -> Self {
         let factor = 1.0 / (what.head_dim as f32).sqrt();
