@@ -88,6 +88,23 @@ fn the_launch_contract_names_the_tensors() {
 }
 
 #[test]
+fn tiles_are_measured_on_a_gpu() {
+    let (exit, value) = kernel("attention --tune --queries 64 --keys 64");
+    let tiles = value["tiles"].as_array();
+    match value["error"]["code"].as_str() {
+        Some(code) => {
+            println!("no GPU: not run");
+            let none = ["no_cuda_driver", "old_cuda_driver", "no_gpu"];
+            assert!(exit == 1 && none.contains(&code), "{value}");
+        }
+        None => assert!(
+            exit == 0 && tiles.is_some_and(|t| t.len() > 10 && t[0]["passed"] == true),
+            "{value}"
+        ),
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     for (line, exit, code, part) in [
         ("transpose --rows -1", 2, "usage", "-1 is negative"),

@@ -7,7 +7,9 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem};
 use tilewright::host::{Contract, Matrix, Outcome};
-use tilewright::kernels::attention::{Attention, ELEMENTS, Mask, Tile, attention};
+use tilewright::kernels::attention::{
+    Attention, ELEMENTS, Mask, Tile, attention, hopper as on_hopper,
+};
 
 use super::{ran, right};
 
@@ -173,6 +175,27 @@ fn configurations_out_of_range_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn candidates_have_the_default_tiles() {
+    for head_dim in [64, 96, 128, 192, 256] {
+        for value_dim in [64, 128, head_dim] {
+            let what = Attention {
+                value_dim,
+                ..Attention::new(Element::F16, head_dim)
+            };
+            assert!(on_hopper::Tile::candidates().any(|t| t == on_hopper::Tile::of(what)));
+            assert!(Tile::candidates().any(|tile| tile == Tile::of(what)));
+        }
+    }
+    let problem = head(300, 300);
+    let built = |(options, tile): (String, Box<dyn Problem>)| {
+        assert!(options.starts_with("--design portable --tile-queries "));
+        tile.kernel(Arch(80)).is_ok()
+    };
+    let tiles = problem.tiles(Arch(80)).into_iter();
+    assert!(tiles.map(built).filter(|built| *built).count() >= 10);
 }
 
 #[test]

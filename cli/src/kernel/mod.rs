@@ -4,6 +4,7 @@
 
 mod options;
 mod report;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -33,7 +34,13 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
         Kernel::Attention(args) => {
             let problem = args.problem();
             let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
-            let done = problem.and_then(|problem| kernel(&problem, &args.options));
+            let done = problem.and_then(|problem| {
+                if args.tune {
+                    tune::tune(&problem, &args.options)
+                } else {
+                    kernel(&problem, &args.options)
+                }
+            });
             finish(done, args.options.json)
         }
         Kernel::LayerNorm(args) => told(&args.layer_norm(), &args.options),
@@ -111,9 +118,7 @@ fn ran(
     gpu: Option<Gpu>,
     seed: u64,
 ) -> Result<(Run, Compared), CliError> {
-    let tensors = problem.tensors();
-    let bytes = |t: &Tensor| u128::from(t.elements()) * u128::from(t.element.bytes());
-    memory::for_buffers(tensors.iter().map(bytes).sum())?;
+    memory_of(problem)?;
     let inputs = problem.random(seed);
     let (bar, of_blocks) = progress::blocks();
     let options = RunOptions {
@@ -134,6 +139,13 @@ fn ran(
     bar.finish_and_clear();
     let compared = compared.map_err(|e| CliError::new("outcome", e.to_string()))?;
     Ok((outcome, compared))
+}
+
+/// Checks that the tensors of a problem fit memory.
+fn memory_of(problem: &dyn Problem) -> Result<(), CliError> {
+    let tensors = problem.tensors();
+    let bytes = |t: &Tensor| u128::from(t.elements()) * u128::from(t.element.bytes());
+    memory::for_buffers(tensors.iter().map(bytes).sum())
 }
 
 /// The architecture of a name. `auto` is that of the GPU or, without one, the first that the kernel supports.

@@ -200,6 +200,7 @@ fn window(sides: &str) -> Result<[Option<i64>; 2], String> {
 }
 
 #[derive(Args)]
+#[allow(clippy::struct_excessive_bools)] // independent options
 pub(super) struct AttentionArgs {
     /// Element type
     #[arg(long, default_value = "f16", value_parser = one_of(&attention::ELEMENTS))]
@@ -264,6 +265,9 @@ pub(super) struct AttentionArgs {
     /// Whether consumer warpgroups have a ping-pong schedule (Hopper)
     #[arg(long, value_name = "BOOL")]
     ping_pong: Option<bool>,
+    /// Measure the tiles of the kernel on the GPU and print the options that choose them, the fastest first
+    #[arg(long, conflicts_with_all = ["tile_queries", "tile_keys", "warps", "stages", "ping_pong", "emit", "emit_host"])]
+    pub(super) tune: bool,
     #[command(flatten)]
     pub(super) options: Options,
 }

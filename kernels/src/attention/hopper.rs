@@ -55,6 +55,20 @@ impl Tile {
             ping_pong: true,
         }
     }
+
+    /// The tiles that are worth measuring for a GPU; not all of them fit heads of every size.
+    pub fn candidates() -> impl Iterator<Item = Self> {
+        let keys = [64, 80, 96, 112, 128, 144, 160, 176, 192].into_iter();
+        keys.flat_map(|keys| {
+            let tile = |warpgroups, ping_pong| Self {
+                warpgroups,
+                keys,
+                stages: 2,
+                ping_pong,
+            };
+            [(2, false), (2, true), (3, false), (3, true)].map(|(m, ping_pong)| tile(m, ping_pong))
+        })
+    }
 }
 
 /// What the roles of a kernel have in common.

@@ -165,6 +165,23 @@ impl Tile {
     }
 }
 
+impl Tile {
+    /// The tiles that are worth measuring for a GPU; not all of them fit heads of every size.
+    pub fn candidates() -> impl Iterator<Item = Self> {
+        let shapes = [(64, 4), (128, 4), (128, 8), (192, 4), (256, 8)];
+        shapes.into_iter().flat_map(|(queries, warps)| {
+            let tile = move |keys, stages| Self {
+                queries,
+                keys,
+                warps,
+                stages,
+            };
+            let keys = [32, 64, 96, 128].into_iter();
+            keys.flat_map(move |keys| [1, 2].map(|stages| tile(keys, stages)))
+        })
+    }
+}
+
 impl Default for Tile {
     /// The fastest tile on an H100 without spills, of contiguous heads with as many values.
     fn default() -> Self {
