@@ -24,8 +24,8 @@ use crate::{memory, output};
 /// does not have.
 pub(crate) const WARM_FOR: Duration = Duration::from_secs(1);
 
-/// How long a turn lasts, in milliseconds: an H100 needs half of that until its clock has settled at what a product's power allows.
-pub(crate) const TURN: u32 = 100;
+/// How long a slice lasts, in milliseconds: an H100 needs half of that until its clock has settled at what a product's power allows.
+pub(crate) const SLICE: u32 = 100;
 
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
@@ -56,9 +56,9 @@ pub(crate) struct BenchArgs {
     /// Times taken of each
     #[arg(long, default_value_t = 20, value_parser = at_least_one)]
     repeats: usize,
-    /// Milliseconds of a turn of either side (0: the two take turns call by call)
-    #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn, conflicts_with = "devices")]
-    turn: u32,
+    /// Milliseconds of a timing slice of either side (0: the two alternate call by call)
+    #[arg(long, value_name = "MS", default_value_t = SLICE, value_parser = slice, conflicts_with = "devices")]
+    slice: u32,
     #[command(flatten)]
     over: DevicesArgs,
     /// Seed of the random operands
@@ -69,8 +69,8 @@ pub(crate) struct BenchArgs {
     json: bool,
 }
 
-/// Milliseconds of a turn.
-pub(crate) fn turn(text: &str) -> Result<u32, String> {
+/// Milliseconds of a timing slice.
+pub(crate) fn slice(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(ms) if ms <= 10_000 => Ok(ms),
         _ => Err("give a whole number of milliseconds, 0 to 10000".to_owned()),
@@ -225,7 +225,7 @@ impl BenchArgs {
         let options = TimeOptions {
             repeats: self.repeats,
             warm_for: WARM_FOR,
-            turn: Duration::from_millis(self.turn.into()),
+            slice: Duration::from_millis(self.slice.into()),
             ..TimeOptions::default()
         };
         let plan = plan.as_ref();

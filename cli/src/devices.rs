@@ -189,7 +189,7 @@ const FILLED: u64 = 100;
 /// From this k on, multiprocessors left idle cost more than the time between tiles that persistent blocks save.
 const LONG: u64 = 6144;
 
-/// Whether the blocks of a persistent plan leave multiprocessors of `all` idle, throughout or in the last turn. Alone, another plan would leave as many idle in its
+/// Whether the blocks of a persistent plan leave multiprocessors of `all` idle, throughout or in the last wave. Alone, another plan would leave as many idle in its
 /// last wave; of two products that overlap, blocks of the second one take their place, unless persistent ones still sit there.
 fn leaves_room(plan: &dyn Plan, local: &Gemm, all: u64) -> bool {
     let Ok(Some(launch)) = plan.launch(local) else {
@@ -664,7 +664,7 @@ pub(crate) fn bench(asked: &Bench<'_>, count: usize) -> Outcome {
     let mut failed_any = false;
     if !asked.json {
         output::print_line(&format!(
-            "{count} x {}, {arch}; shards {}; times in ms, medians of turns",
+            "{count} x {}, {arch}; shards {}; times in ms, medians of timing slices",
             gpu.info().name,
             asked.args.shards
         ));

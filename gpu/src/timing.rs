@@ -192,10 +192,10 @@ pub struct TimeOptions {
     pub warm_for: Duration,
     /// Whether the level 2 cache is overwritten before each time. It is not between the calls of a batch.
     pub flush_l2: bool,
-    /// How long each turn lasts if several works take turns; zero for one time a turn. Nothing is timed in the first half. The second half is five times of back-to-back calls;
-    /// a turn has at most 160 calls of less than 20 µs. At its power limit a GPU adapts its clock to the work within some 50 ms: works that take turns call by call
+    /// How long each slice lasts of several works that alternate; zero for one time a slice. Nothing is timed in the first half. The second half is five times of back-to-back calls;
+    /// a slice has at most 160 calls of less than 20 µs. At its power limit a GPU adapts its clock to the work within some 50 ms: works that alternate call by call
     /// run at a clock that none of them has by itself.
-    pub turn: Duration,
+    pub slice: Duration,
 }
 
 /// Repeats that are enqueued behind one head start; with their events far fewer than a stream holds before an enqueue blocks.
@@ -204,28 +204,28 @@ const CHUNK: usize = 64;
 /// What the GPU overwrites, and how often, while the host enqueues a chunk: a millisecond or two on a GPU of 3 TB/s.
 const HEAD_START: (usize, usize) = (256 << 20, 16);
 
-/// Calls that say how long a work takes, before its turns are made as long as they are to be.
+/// Calls that say how long a work takes, before its slices are made as long as they are to be.
 const PROBES: usize = 4;
 
-/// Times in a turn that has a length.
+/// Times in a slice that has a length.
 const TIMES_OF_A_TURN: usize = 5;
 
-/// Milliseconds of a call that is enqueued no faster than it runs, and how many of them half of a turn has at most: what one head start is long enough for.
+/// Milliseconds of a call that is enqueued no faster than it runs, and how many of them half of a slice has at most: what one head start is long enough for.
 const SHORT: f64 = 0.02;
 const MOST_SHORT: f64 = 80.0;
 
-/// What a work does when it is its turn: calls that are not timed, and times of so many calls each.
+/// What a work does in its timing slice: calls that are not timed, and times of so many calls each.
 #[derive(Clone, Copy)]
-struct Turn {
+struct Slice {
     before: usize,
     times: usize,
     batch: usize,
 }
 
-impl Turn {
-    /// The turn of a work with calls of `one` milliseconds.
+impl Slice {
+    /// The slice of a work with calls of `one` milliseconds.
     fn of(one: f64, options: TimeOptions) -> Self {
-        let half = options.turn.as_secs_f64() * 500.0;
+        let half = options.slice.as_secs_f64() * 500.0;
         let most = if one < SHORT {
             MOST_SHORT
         } else {
@@ -248,7 +248,7 @@ impl Default for TimeOptions {
             batch: 1,
             warm_for: Duration::ZERO,
             flush_l2: false,
-            turn: Duration::ZERO,
+            slice: Duration::ZERO,
         }
     }
 }
@@ -320,9 +320,9 @@ impl Gpu {
         Ok(all.pop().unwrap_or_default())
     }
 
-    /// Times several works against each other. In every round each takes a turn, in the opposite order of the round before, so that clock
+    /// Times several works against each other. In every round each has a timing slice, in the opposite order of the round before, so that clock
     /// drift affects all equally; each time follows an untimed call of the same work. `work` is given the number of the work and that of its call, warm-up included; the times are in the order of
-    /// the works, `repeats` of each, or the next multiple of five where turns have a length ([`TimeOptions::turn`]).
+    /// the works, `repeats` of each, or the next multiple of five where slices have a length ([`TimeOptions::slice`]).
     ///
     /// ```no_run
     /// use tilewright_gpu::{Gpu, GpuError, TimeOptions};
@@ -355,16 +355,16 @@ impl Gpu {
             next(which)?;
         }
         let since = Instant::now();
-        let mut turns = (0..works).cycle();
+        let mut slices = (0..works).cycle();
         while since.elapsed() < options.warm_for {
             // A few at a time: what is enqueued must not run far ahead of the clock.
-            for which in turns.by_ref().take(8) {
+            for which in slices.by_ref().take(8) {
                 next(which)?;
             }
             self.stream().synchronize()?;
         }
-        let mut turn_of = vec![
-            Turn {
+        let mut slice_of = vec![
+            Slice {
                 before: usize::from(works > 1),
                 times: 1,
                 batch: options.batch.max(1),
@@ -372,20 +372,20 @@ impl Gpu {
             works
         ];
         let mut rounds = options.repeats.max(1);
-        if works > 1 && !options.turn.is_zero() {
+        if works > 1 && !options.slice.is_zero() {
             rounds = rounds.div_ceil(TIMES_OF_A_TURN);
-            for (which, turn) in turn_of.iter_mut().enumerate() {
-                *turn = self.turn_of(options, || next(which))?;
+            for (which, slice) in slice_of.iter_mut().enumerate() {
+                *slice = self.slice_of(options, || next(which))?;
             }
         }
         let mut pairs: Vec<Vec<_>> = (0..works).map(|_| Vec::new()).collect();
-        let turns = (0..rounds).flat_map(|round| {
+        let slices = (0..rounds).flat_map(|round| {
             (0..works).map(move |i| if round % 2 == 0 { i } else { works - 1 - i })
         });
         // Calls since the last head start.
         let mut calls = CHUNK;
-        for which in turns {
-            let turn = turn_of[which];
+        for which in slices {
+            let slice = slice_of[which];
             if calls >= CHUNK {
                 for _ in 0..HEAD_START.1 {
                     self.overwrite(&scratch)?;
@@ -393,45 +393,45 @@ impl Gpu {
                 calls = 0;
             }
             // What another work leaves behind, such as how its multiprocessors divide their memory between cache and shared memory, is not part of a time.
-            for _ in 0..turn.before {
+            for _ in 0..slice.before {
                 next(which)?;
             }
-            for _ in 0..turn.times {
+            for _ in 0..slice.times {
                 if options.flush_l2 {
                     self.overwrite(&scratch)?;
                 }
                 let start = self.stream().record()?;
-                for _ in 0..turn.batch {
+                for _ in 0..slice.batch {
                     next(which)?;
                 }
                 pairs[which].push((start, self.stream().record()?));
             }
-            calls += turn.before + turn.times * turn.batch;
+            calls += slice.before + slice.times * slice.batch;
         }
         self.stream().synchronize()?;
-        let of_work = |(pairs, turn): (&Vec<(Event, Event)>, &Turn)| {
+        let of_work = |(pairs, slice): (&Vec<(Event, Event)>, &Slice)| {
             let times = pairs
                 .iter()
-                .map(|(start, end)| Ok(start.milliseconds_to(end)? / turn.batch as f64));
+                .map(|(start, end)| Ok(start.milliseconds_to(end)? / slice.batch as f64));
             Ok(Timing {
                 samples: times.collect::<Result<_, GpuError>>()?,
             })
         };
-        pairs.iter().zip(&turn_of).map(of_work).collect()
+        pairs.iter().zip(&slice_of).map(of_work).collect()
     }
 
-    /// The turn of a work that lasts as long as the options say.
-    fn turn_of<E: From<GpuError>>(
+    /// The slice of a work that lasts as long as the options say.
+    fn slice_of<E: From<GpuError>>(
         &self,
         options: TimeOptions,
         mut next: impl FnMut() -> Result<(), E>,
-    ) -> Result<Turn, E> {
+    ) -> Result<Slice, E> {
         let start = self.stream().record()?;
         for _ in 0..PROBES {
             next()?;
         }
         let one = start.milliseconds_to(&self.stream().record()?)? / PROBES as f64;
-        Ok(Turn::of(one, options))
+        Ok(Slice::of(one, options))
     }
 
     /// Enqueues that a buffer is overwritten.
@@ -449,16 +449,16 @@ mod tests {
 
     #[test]
     fn turns_are_as_long_as_they_are_to_be() {
-        let of = |one: f64, turn: u64, batch: usize| {
-            let turn = Duration::from_millis(turn);
+        let of = |one: f64, slice: u64, batch: usize| {
+            let slice = Duration::from_millis(slice);
             let options = TimeOptions {
                 batch,
-                turn,
+                slice,
                 ..TimeOptions::default()
             };
-            Turn::of(one, options)
+            Slice::of(one, options)
         };
-        for (one, turn, batch, expected) in [
+        for (one, slice, batch, expected) in [
             (0.625, 100, 1, (80, 5, 16)),
             (13.0, 100, 1, (3, 5, 1)),
             (500.0, 100, 1, (1, 5, 1)),
@@ -468,8 +468,8 @@ mod tests {
             (0.0, 100, 1, (80, 5, 16)),
             (0.05, 0, 1, (1, 5, 1)),
         ] {
-            let turn = of(one, turn, batch);
-            assert_eq!((turn.before, turn.times, turn.batch), expected, "{one}");
+            let slice = of(one, slice, batch);
+            assert_eq!((slice.before, slice.times, slice.batch), expected, "{one}");
         }
     }
 

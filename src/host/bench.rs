@@ -1,6 +1,6 @@
 //! Our kernels against cuBLAS, in one run on one GPU.
 //!
-//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two take turns. A turn lasts long enough for the clock to
+//! Machines are shared and clocks move, so only the ratio of two times taken together means anything: the two alternate in timing slices. A slice lasts long enough for the clock to
 //! settle: large products run at the GPU's power limit, where the side that needs less energy runs at a higher clock. Calls run back to back. What is compared with is the fastest of what the library has: cuBLAS by its own choice, and every algorithm that the
 //! heuristics of cublasLt give for 32 MiB of workspace. Operands are random and rotate, so that neither side finds its inputs in the cache; each result is
 //! checked on rows drawn from the whole matrix.
@@ -105,14 +105,14 @@ pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Opti
     Some(GemmTypes { c, ..types })
 }
 
-/// How the library's candidates are compared before the fastest takes its turns with our kernel.
+/// How the library's candidates are compared before the fastest alternates with our kernel.
 const HEATS: TimeOptions = TimeOptions {
     warmup: 2,
     repeats: 6,
     batch: 1,
     warm_for: Duration::from_millis(20),
     flush_l2: false,
-    turn: Duration::ZERO,
+    slice: Duration::ZERO,
 };
 
 /// Enqueues the library's product of one set.
@@ -159,13 +159,13 @@ fn library<'s>(
 fn fastest<'s>(
     gpu: &Gpu,
     mut ways: Vec<(String, Call<'s>)>,
-    turn: Duration,
+    slice: Duration,
 ) -> Option<(String, Call<'s>)> {
     ways.retain_mut(|(_, call)| call(0).is_ok() && gpu.synchronize().is_ok());
     if ways.len() > 1 {
         let (works, mut set) = (ways.len(), 0_usize..);
         let run = |which: usize, _| ways[which].1(set.next().unwrap_or_default());
-        let heats = TimeOptions { turn, ..HEATS };
+        let heats = TimeOptions { slice, ..HEATS };
         let times = gpu.time_in_turns(heats, works, run).ok()?;
         let medians = times.iter().map(Timing::median).enumerate();
         let (best, _) = medians.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
@@ -222,7 +222,7 @@ pub fn compare(
     // Without cuBLAS nothing is compared.
     let lt = cublas.and_then(|_| CublasLt::new(gpu).ok());
     let ways = cublas.map(|cublas| library(cublas, lt.as_ref(), data_type, problem, &sets));
-    let mut theirs = ways.and_then(|ways| fastest(gpu, ways, options.turn));
+    let mut theirs = ways.and_then(|ways| fastest(gpu, ways, options.slice));
     let works = 1 + usize::from(theirs.is_some());
     // Every call takes the next set, whoever makes it: what the other side has just used is in the cache.
     let mut set = 0_usize..;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! operands ──▶ sets of them, several times the level 2 cache, which every call rotates
-//! each way ──▶ once on the first set, a sample of C checked ──▶ rounds in which every right one takes a turn
+//! each way ──▶ once on the first set, a sample of C checked ──▶ rounds in which every right one has a timing slice
 //! ```
 //!
 //! Drawing random operands needs no GPU: a [`Trial`] is made by any thread while the GPU runs another.
@@ -80,7 +80,7 @@ impl Trial {
         })
     }
 
-    /// Runs each way once and checks 16 × 64 elements of C (of a batch, those of its first product); then times the right ones, which take turns, again
+    /// Runs each way once and checks 16 × 64 elements of C (of a batch, those of its first product); then times the right ones, which alternate in slices, again
     /// if the times of many scatter.
     /// A way is an adapted plan and its kernel; the results are in the order of the ways.
     ///

@@ -65,7 +65,7 @@ fn layouts_that_do_not_share_out_the_tile_are_refused() -> Result {
     ] {
         let error = x.partition(&mut k, &layout(text), thread).expect_err(text);
         let expected =
-            format!("{text} does not share out the 128 elements of the tile of `x`: {reason}");
+            format!("{text} does not partition the 128 elements of the tile of `x`: {reason}");
         assert_eq!(error.to_string(), expected);
     }
     Ok(())

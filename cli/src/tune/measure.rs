@@ -27,7 +27,7 @@ use crate::error::CliError;
 use crate::gemm::select;
 use crate::memory;
 
-/// How long the candidates of a problem run before their times are taken. They take turns, so that a rising clock affects all equally.
+/// How long the candidates of a problem run before their times are taken. They alternate, so that a rising clock affects all equally.
 pub(super) const WARM_FOR: Duration = Duration::from_millis(10);
 
 /// Threads that draw operands, and problems that each may be ahead.

@@ -1,7 +1,7 @@
 //! `tilewright tune`: measures plans on the GPU and keeps what it finds.
 //!
 //! ```text
-//! problems ──▶ candidates, best by the model first ──▶ some of them: emit, run, check, time in turns ──▶ table, findings file
+//! problems ──▶ candidates, best by the model first ──▶ some of them: emit, run, check, time in interleaved slices ──▶ table, findings file
 //! ```
 //!
 //! Every result is checked against float64 before its time counts: a kernel that is fast and wrong is reported and not kept. The file
@@ -28,7 +28,7 @@ use tilewright::codegen::select::{Candidate, Findings, shortlist};
 use tilewright::gpu::{Gpu, TimeOptions, ptxas};
 use tilewright::host::findings_to_json;
 
-use crate::bench::{TURN, shape, turn};
+use crate::bench::{SLICE, shape, slice};
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::select;
 use crate::output;
@@ -82,9 +82,9 @@ pub(crate) struct TuneArgs {
     /// Timed runs of each candidate
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
-    /// Milliseconds of a candidate's turns (0: they take turns call by call)
-    #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn)]
-    turn: u32,
+    /// Milliseconds of a timing slice of a candidate (0: they alternate call by call)
+    #[arg(long, value_name = "MS", default_value_t = SLICE, value_parser = slice)]
+    slice: u32,
     /// Start no new problem after this many seconds of measuring
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     limit: Option<Duration>,
@@ -152,7 +152,7 @@ fn tune(args: &TuneArgs) -> Outcome {
         options: TimeOptions {
             repeats: args.repeats as usize,
             warm_for: measure::WARM_FOR,
-            turn: Duration::from_millis(args.turn.into()),
+            slice: Duration::from_millis(args.slice.into()),
             ..TimeOptions::default()
         },
         seed: args.seed,
@@ -272,7 +272,7 @@ impl<'p> Csv<'p> {
 }
 
 impl TuneArgs {
-    /// The problems, a type at a time for given shapes; of random ones the types take turns, so that a time limit affects all equally.
+    /// The problems, a type at a time for given shapes; of random ones the types alternate, so that a time limit affects all equally.
     fn problems(&self) -> Result<Vec<(DataType, Gemm)>, CliError> {
         let transposes = self.transposes()?;
         let types = self.dtype.iter().map(|name| select::data_type(name));
@@ -282,9 +282,9 @@ impl TuneArgs {
                 .iter()
                 .map(|&t| random::problems(t, &transposes, count, self.seed))
                 .collect();
-            let turns =
+            let slices =
                 (0..count).flat_map(|i| types.iter().zip(&of_type).map(move |(&t, p)| (t, p[i])));
-            return Ok(turns.collect());
+            return Ok(slices.collect());
         }
         let shapes = if self.shapes.is_empty() {
             &SHAPES[..]

@@ -203,7 +203,7 @@ impl fmt::Display for ViewError {
                 reason,
             } => write!(
                 f,
-                "{layout} does not share out the {elements} elements of the tile of `{buffer}`: {reason}"
+                "{layout} does not partition the {elements} elements of the tile of `{buffer}`: {reason}"
             ),
             Self::NoTile { buffer } => write!(
                 f,

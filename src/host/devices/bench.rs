@@ -1,6 +1,6 @@
 //! A program over GPUs against what one would write without it: NCCL's collective, and then the product.
 //!
-//! Four things take turns on the same devices: the program; its products alone, as if everything were there already (what the overhead is measured
+//! Four things alternate on the same devices: the program; its products alone, as if everything were there already (what the overhead is measured
 //! against); NCCL's collective followed by our kernel; and by cuBLAS. NCCL's forms are timed where the movement is one all-gather of equal shards
 //! or one reduce-scatter of equal chunks.
 
@@ -20,7 +20,7 @@ use super::{DeviceGemm, Devices, DevicesRunError, OnDevices};
 use crate::host::bench::cublas_types;
 use crate::host::{Inputs, check_rows};
 
-/// A program's time, and what it is compared with, in milliseconds: medians of turns.
+/// A program's time, and what it is compared with, in milliseconds: medians of slices.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DevicesComparison {
     /// The program: products and movement overlapped.
@@ -48,8 +48,8 @@ impl DevicesComparison {
     }
 }
 
-/// Turns that everything takes.
-const TURNS: usize = 5;
+/// Timing slices of everything.
+const SLICES: usize = 5;
 
 /// The collective that does the same.
 #[derive(Clone, Copy)]
@@ -121,8 +121,8 @@ fn compare(
         _ => cublas_types(data_type, &problem),
     };
     let mut times: [Vec<f64>; 4] = Default::default();
-    let each = options.repeats.div_ceil(TURNS).max(2);
-    for _ in 0..TURNS {
+    let each = options.repeats.div_ceil(SLICES).max(2);
+    for _ in 0..SLICES {
         times[0].push(ours.time(each, deadline())?);
         times[1].push(theirs.time(each, deadline())?);
         if let Some((nccl, collective)) = &nccl {
@@ -179,9 +179,9 @@ fn compare(
             }
         }
     }
-    let [ours_ms, alone_ms, nccl_ms, nccl_cublas_ms] = times.map(|mut turns| {
-        turns.sort_by(f64::total_cmp);
-        turns.get(turns.len() / 2).copied()
+    let [ours_ms, alone_ms, nccl_ms, nccl_cublas_ms] = times.map(|mut slices| {
+        slices.sort_by(f64::total_cmp);
+        slices.get(slices.len() / 2).copied()
     });
     drop((ours, theirs));
     Ok(DevicesComparison {
