@@ -27,7 +27,6 @@ fn the_commands_of_banks_and_derive() {
 #[test]
 fn the_commands_of_the_pages_on_custom_kernels() {
     check_page(include_str!("../../docs/own-kernels.md"), &[], 1);
-    check_page(include_str!("../../docs/own-kernels-rows.md"), &[], 1);
 }
 
 #[test]
