@@ -114,11 +114,6 @@ struct GettingStartedPage;
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;
 
-/// The snippets of `docs/devices-products.md`, as tests.
-#[cfg(all(doctest, feature = "codegen"))]
-#[doc = include_str!("../docs/devices-products.md")]
-struct DevicesPageProducts;
-
 /// The snippets of `docs/proofs.md`, as tests.
 #[cfg(all(doctest, feature = "codegen", feature = "macros"))]
 #[doc = include_str!("../docs/proofs.md")]
@@ -139,25 +134,10 @@ struct TuningPage;
 #[doc = include_str!("../docs/kernels.md")]
 struct KernelsPage;
 
-/// The snippets of `docs/kernels-plan.md`, as tests.
+/// The snippets of `docs/hosts.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "gpu", feature = "kernel"))]
-#[doc = include_str!("../docs/kernels-plan.md")]
-struct KernelsPlanPage;
-
-/// The snippets of `docs/kernels-clusters.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-clusters.md")]
-struct KernelsClustersPage;
-
-/// The snippets of `docs/kernels-variants.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-variants.md")]
-struct KernelsVariantsPage;
-
-/// The snippets of `docs/kernels-launching.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-launching.md")]
-struct KernelsLaunchingPage;
+#[doc = include_str!("../docs/hosts.md")]
+struct HostsPage;
 
 /// The snippets of `docs/own-kernels.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
@@ -173,11 +153,6 @@ struct OwnKernelsHopperPage;
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels-products.md")]
 struct OwnKernelsProductsPage;
-
-/// The snippets of `docs/opencl.md`, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/opencl.md")]
-struct OpenClPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator", feature = "testing"))]

@@ -99,6 +99,7 @@ fn every_link_arrives() {
         "CONTRIBUTING.md",
         "docs/SUMMARY.md",
         "notes/tried.md",
+        "notes/limits.md",
         "examples/hosts/README.md",
     ] {
         sources.push(root().join(name));

@@ -47,7 +47,7 @@ pub(crate) struct BenchArgs {
     plan: Vec<String>,
     #[command(flatten)]
     schedule: select::ScheduleArgs,
-    /// Number of products of each shape, one behind the other
+    /// Number of GEMMs of each shape, one after the other
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = gemm::count)]
     batch: u64,
     /// The matrices begin at multiples of this many bytes and, below 16, of no more (C of at least an element)
@@ -56,7 +56,7 @@ pub(crate) struct BenchArgs {
     /// Times taken of each
     #[arg(long, default_value_t = 20, value_parser = at_least_one)]
     repeats: usize,
-    /// Milliseconds of a turn of either side (0: the two take turns call by call)
+    /// Milliseconds of a slice of either side (0: the two alternate call by call)
     #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn, conflicts_with = "devices")]
     turn: u32,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub(crate) struct BenchArgs {
     json: bool,
 }
 
-/// Milliseconds of a turn.
+/// Milliseconds of a slice.
 pub(crate) fn turn(text: &str) -> Result<u32, String> {
     match text.parse() {
         Ok(ms) if ms <= 10_000 => Ok(ms),

@@ -3,7 +3,9 @@
 #[path = "../../workbench/src/calculator/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "the command uses the rest")]
 mod calculator;
+mod common;
 
+use std::fmt::Write;
 use std::path::Path;
 
 fn page(name: &str) -> String {
@@ -52,8 +54,7 @@ fn the_page_on_differences_from_cute_is_true() {
 
 #[test]
 fn the_calculators_page_is_true() {
-    check("cli-eval.md", 32);
-    check("cli-eval-functions.md", 7);
+    check("cli.md", 30);
 }
 
 #[test]
@@ -61,11 +62,20 @@ fn the_page_on_devices_is_true() {
     check("devices.md", 19);
 }
 
+/// A table for each group of functions, which are the comments of the list.
 #[test]
 fn the_calculators_page_lists_every_function() {
-    let text = page("cli-eval-functions.md");
-    for (name, usage, meaning) in calculator::FUNCTIONS {
-        let row = format!("| `{usage}` | {meaning} |");
-        assert!(text.contains(&row), "{name} is missing; its row is\n{row}");
+    let source = include_str!("../../workbench/src/calculator/functions/table.rs");
+    let mut text = String::new();
+    let mut functions = calculator::FUNCTIONS.iter();
+    for line in source.lines() {
+        if let Some(group) = line.strip_prefix("    // ") {
+            let _ = writeln!(text, "\n**{group}**\n\n| call | gives |\n|---|---|");
+        } else if line.starts_with("    (") {
+            let (_, usage, meaning) = functions.next().expect("an entry");
+            let _ = writeln!(text, "| `{usage}` | {meaning} |");
+        }
     }
+    assert!(functions.next().is_none(), "every function has its row");
+    common::generated("cli.md", &[("functions", format!("{text}\n"))]);
 }

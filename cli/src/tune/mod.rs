@@ -82,7 +82,7 @@ pub(crate) struct TuneArgs {
     /// Timed runs of each candidate
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeats: u32,
-    /// Milliseconds of a candidate's turns (0: they take turns call by call)
+    /// Milliseconds of a candidate's slice (0: candidates alternate call by call)
     #[arg(long, value_name = "MS", default_value_t = TURN, value_parser = turn)]
     turn: u32,
     /// Start no new problem after this many seconds of measuring
