@@ -68,8 +68,16 @@ impl Grouped {
         }
     }
 
+    /// The types in the order in which they come first.
     fn write(&self, text: &mut String) {
-        for (row, types) in &self.0 {
+        let mut order: Vec<&Vec<String>> = Vec::new();
+        for (_, types) in &self.0 {
+            if !order.contains(&types) {
+                order.push(types);
+            }
+        }
+        let of_types = |t| self.0.iter().filter(move |(_, types)| types == t);
+        for (row, types) in order.into_iter().flat_map(of_types) {
             let _ = writeln!(text, "| {} | {row}", types.join(", "));
         }
     }
@@ -147,7 +155,10 @@ fn every_plan_is_listed_as_it_is() {
     let begin = "<!-- generated: plans -->\n";
     let (before, rest) = page.split_once(begin).expect("the tables");
     let (_, after) = rest.split_once("<!-- /generated -->").expect("their end");
-    let new = format!("{before}{begin}{}<!-- /generated -->{after}", tables_of_plans());
+    let new = format!(
+        "{before}{begin}{}<!-- /generated -->{after}",
+        tables_of_plans()
+    );
     if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
         std::fs::write(&path, &new).expect("a write");
         return;

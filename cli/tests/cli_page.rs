@@ -23,6 +23,17 @@ fn the_commands_of_the_emulators_page() {
     check_page(page, &[("ptx", "double.ptx")], 3);
 }
 
+#[test]
+fn the_commands_of_banks_and_derive() {
+    let page = include_str!("../../docs/banks.md");
+    check_page(page, &[("csv", "accesses.csv")], 5);
+}
+
+#[test]
+fn the_command_of_the_page_on_tuning() {
+    check_page(include_str!("../../docs/tuning.md"), &[], 1);
+}
+
 /// What an option or an argument is, by `--help`.
 #[derive(Default)]
 struct Described {
@@ -64,7 +75,11 @@ fn described(command: &str) -> Vec<Described> {
             add(&mut option, rest.trim());
             all.push(option);
             first = true;
-        } else if first || ["- ", "[default", "[possible"].iter().any(|s| text.starts_with(s)) {
+        } else if first
+            || ["- ", "[default", "[possible"]
+                .iter()
+                .any(|s| text.starts_with(s))
+        {
             add(all.last_mut().expect("an option"), text);
         }
     }

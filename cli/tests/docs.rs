@@ -59,7 +59,7 @@ fn the_calculators_page_is_true() {
 
 #[test]
 fn the_page_on_devices_is_true() {
-    check("devices.md", 19);
+    check("devices.md", 14);
 }
 
 /// A table for each group of functions, which are the comments of the list.

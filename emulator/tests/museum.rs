@@ -90,7 +90,9 @@ fn finding() -> String {
     let e = all.iter().find(|e| e.name == "missing_barrier");
     let e = e.expect("the exhibit");
     let report = e.run("bug");
-    let found = report.findings.first().expect("a finding");
+    let mut found = report.findings.iter();
+    let found = found.find(|f| f.message.contains(e.head("says")));
+    let found = found.expect("a finding");
     let line = found.line as usize;
     let text = e.text.lines().nth(line - 1).expect("the line").trim();
     format!("```text\n{line:>4} | {text}\n{found}\n```\n")
