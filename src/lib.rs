@@ -94,15 +94,20 @@ pub use tilewright_kernels as kernels;
 #[doc = include_str!("../docs/algebra.md")]
 struct AlgebraPage;
 
-/// The snippets of `docs/algebra-swizzles.md`, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/algebra-swizzles.md")]
-struct AlgebraSwizzlesPage;
+/// The snippets of `docs/banks.md`, as tests.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../docs/banks.md")]
+struct BanksPage;
 
-/// The snippets of `docs/checked.md`, as tests.
-#[cfg(all(doctest, feature = "testing"))]
-#[doc = include_str!("../docs/checked.md")]
-struct CheckedPage;
+/// The snippets of `docs/testing.md`, as tests.
+#[cfg(all(doctest, feature = "testing", feature = "macros"))]
+#[doc = include_str!("../docs/testing.md")]
+struct TestingPage;
+
+/// The snippets of `docs/getting-started.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/getting-started.md")]
+struct GettingStartedPage;
 
 /// The snippets of `docs/devices.md`, as tests.
 #[cfg(all(doctest, feature = "codegen"))]
@@ -110,7 +115,7 @@ struct CheckedPage;
 struct DevicesPage;
 
 /// The snippets of `docs/proofs.md`, as tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "codegen", feature = "macros"))]
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
 
@@ -153,11 +158,6 @@ struct OwnKernelsHopperPage;
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels-products.md")]
 struct OwnKernelsProductsPage;
-
-/// The snippets of `docs/own-kernels-rows.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "emulator"))]
-#[doc = include_str!("../docs/own-kernels-rows.md")]
-struct OwnKernelsRowsPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator", feature = "testing"))]

@@ -160,9 +160,20 @@ fn the_tables_of_options_are_those_of_the_help() {
 }
 
 #[test]
+fn the_commands_of_the_first_page() {
+    check_page(include_str!("../../docs/getting-started.md"), &[], 5);
+}
+
+#[test]
+fn the_commands_of_the_page_on_banks() {
+    let page = include_str!("../../docs/banks.md");
+    check_page(page, &[("csv", "accesses.csv")], 6);
+}
+
+#[test]
 fn the_commands_of_the_pages_on_custom_kernels() {
     check_page(include_str!("../../docs/own-kernels.md"), &[], 1);
-    check_page(include_str!("../../docs/own-kernels-rows.md"), &[], 1);
+    check_page(include_str!("../../docs/own-kernels-products.md"), &[], 1);
 }
 
 #[test]
