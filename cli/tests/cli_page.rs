@@ -24,12 +24,6 @@ fn the_commands_of_the_emulators_page() {
 }
 
 #[test]
-fn the_commands_of_banks_and_derive() {
-    let page = include_str!("../../docs/banks.md");
-    check_page(page, &[("csv", "accesses.csv")], 5);
-}
-
-#[test]
 fn the_command_of_the_page_on_tuning() {
     check_page(include_str!("../../docs/tuning.md"), &[], 1);
 }
