@@ -130,9 +130,14 @@ struct IndexPage;
 struct TuningPage;
 
 /// The snippets of `docs/kernels.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[cfg(all(doctest, feature = "host", feature = "kernels"))]
 #[doc = include_str!("../docs/kernels.md")]
 struct KernelsPage;
+
+/// The snippets of `docs/emulator.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/emulator.md")]
+struct EmulatorPage;
 
 /// The snippets of `docs/hosts.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "gpu", feature = "kernel"))]
