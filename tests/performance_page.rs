@@ -65,12 +65,11 @@ fn rows(page: &str) -> Vec<Gemm> {
         .take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
-        let size = match cells[0].strip_suffix('³') {
-            Some(side) => [number(side); 3],
-            None => {
-                let sides: Vec<f64> = cells[0].split('×').map(number).collect();
-                sides.try_into().expect("three sides")
-            }
+        let size = if let Some(side) = cells[0].strip_suffix('³') {
+            [number(side); 3]
+        } else {
+            let sides: Vec<f64> = cells[0].split('×').map(number).collect();
+            sides.try_into().expect("three sides")
         };
         let gemm = Gemm {
             size,

@@ -87,7 +87,7 @@ fn add(option: &mut Described, line: &str) {
     if let Some((before, default)) = line.clone().rsplit_once("[default: ") {
         let (default, after) = default.split_once(']').expect("its end");
         option.default = format!("`{default}`");
-        line = format!("{before}{after}").trim().to_owned();
+        line = format!("{}{after}", before.trim_end());
     }
     if let Some(values) = line.strip_prefix("[possible values: ") {
         let values = values.trim_end_matches(']').split(", ");
