@@ -94,28 +94,28 @@ pub use tilewright_kernels as kernels;
 #[doc = include_str!("../docs/algebra.md")]
 struct AlgebraPage;
 
-/// The snippets of `docs/algebra-swizzles.md`, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/algebra-swizzles.md")]
-struct AlgebraSwizzlesPage;
+/// The snippets of `docs/banks.md`, as tests.
+#[cfg(all(doctest, feature = "macros"))]
+#[doc = include_str!("../docs/banks.md")]
+struct BanksPage;
 
-/// The snippets of `docs/checked.md`, as tests.
-#[cfg(all(doctest, feature = "testing"))]
-#[doc = include_str!("../docs/checked.md")]
-struct CheckedPage;
+/// The snippets of `docs/testing.md`, as tests.
+#[cfg(all(doctest, feature = "testing", feature = "macros"))]
+#[doc = include_str!("../docs/testing.md")]
+struct TestingPage;
+
+/// The snippets of `docs/getting-started.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/getting-started.md")]
+struct GettingStartedPage;
 
 /// The snippets of `docs/devices.md`, as tests.
 #[cfg(all(doctest, feature = "codegen"))]
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;
 
-/// The snippets of `docs/devices-products.md`, as tests.
-#[cfg(all(doctest, feature = "codegen"))]
-#[doc = include_str!("../docs/devices-products.md")]
-struct DevicesPageProducts;
-
 /// The snippets of `docs/proofs.md`, as tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "codegen", feature = "macros"))]
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
 
@@ -130,29 +130,19 @@ struct IndexPage;
 struct TuningPage;
 
 /// The snippets of `docs/kernels.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
+#[cfg(all(doctest, feature = "host", feature = "kernels"))]
 #[doc = include_str!("../docs/kernels.md")]
 struct KernelsPage;
 
-/// The snippets of `docs/kernels-plan.md`, as tests.
+/// The snippets of `docs/emulator.md`, as tests.
+#[cfg(all(doctest, feature = "host", feature = "emulator"))]
+#[doc = include_str!("../docs/emulator.md")]
+struct EmulatorPage;
+
+/// The snippets of `docs/hosts.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "gpu", feature = "kernel"))]
-#[doc = include_str!("../docs/kernels-plan.md")]
-struct KernelsPlanPage;
-
-/// The snippets of `docs/kernels-clusters.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-clusters.md")]
-struct KernelsClustersPage;
-
-/// The snippets of `docs/kernels-variants.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-variants.md")]
-struct KernelsVariantsPage;
-
-/// The snippets of `docs/kernels-launching.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "gpu"))]
-#[doc = include_str!("../docs/kernels-launching.md")]
-struct KernelsLaunchingPage;
+#[doc = include_str!("../docs/hosts.md")]
+struct HostsPage;
 
 /// The snippets of `docs/own-kernels.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
@@ -168,16 +158,6 @@ struct OwnKernelsHopperPage;
 #[cfg(all(doctest, feature = "host", feature = "emulator"))]
 #[doc = include_str!("../docs/own-kernels-products.md")]
 struct OwnKernelsProductsPage;
-
-/// The snippets of `docs/own-kernels-rows.md`, as tests.
-#[cfg(all(doctest, feature = "host", feature = "emulator"))]
-#[doc = include_str!("../docs/own-kernels-rows.md")]
-struct OwnKernelsRowsPage;
-
-/// The snippets of `docs/opencl.md`, as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/opencl.md")]
-struct OpenClPage;
 
 /// The snippets of `README.md`, as tests.
 #[cfg(all(doctest, feature = "host", feature = "emulator", feature = "testing"))]

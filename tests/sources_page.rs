@@ -97,7 +97,7 @@ fn the_figures_are_those_of_the_kernels() {
     assert!(PAGE.contains(&text), "{text}");
     let maxas = emit("sgemm-maxas-128", "tn").mix.expect("a main loop");
     let text = format!(
-        "{} of {} instructions of a turn are FFMAs ({:.1} %)",
+        "{} of {} instructions of an iteration are FFMAs ({:.1} %)",
         maxas.products,
         maxas.all(),
         100.0 * maxas.multiplying()

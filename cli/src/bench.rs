@@ -47,7 +47,7 @@ pub(crate) struct BenchArgs {
     plan: Vec<String>,
     #[command(flatten)]
     schedule: select::ScheduleArgs,
-    /// Number of products of each shape, one behind the other
+    /// Number of GEMMs of each shape, one after the other
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = gemm::count)]
     batch: u64,
     /// The matrices begin at multiples of this many bytes and, below 16, of no more (C of at least an element)

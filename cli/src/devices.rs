@@ -25,7 +25,7 @@ use crate::{memory, output};
 /// Options of a product over several devices.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DevicesArgs {
-    /// Spread the product over this many devices of one host
+    /// Spread the GEMM over this many devices of one host
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) devices: Option<u16>,
     /// How A, B and C lie on the devices: each rows, columns, replicas, `RxC` (a grid of blocks) or a layout (device, local) -> (row, column)
@@ -55,11 +55,11 @@ pub(crate) struct DevicesArgs {
 enum MoveBy {
     /// The fastest way on GPUs for the bytes that move; copies elsewhere
     Auto,
-    /// Copies that overlap with products
+    /// Copies that overlap with GEMMs
     Copies,
-    /// Products that store terms of C into the memory of the device that adds them
+    /// GEMMs that store terms of C into the memory of the device that adds them
     Direct,
-    /// One all-gather or reduce-scatter of NCCL, before or after the products
+    /// One all-gather or reduce-scatter of NCCL, before or after the GEMMs
     Collective,
 }
 

@@ -22,10 +22,10 @@ use crate::output;
 pub(crate) struct PlansArgs {
     /// Show one plan with all its layouts and proofs
     name: Option<String>,
-    /// List the candidates for a product of this shape, in the order of the model's estimates, and say which one `auto` takes
+    /// List the candidates for a GEMM of this shape, in the order of the model's estimates, and say which one `auto` takes
     #[arg(long = "for", value_name = "MxNxK", value_parser = shape)]
     shape: Option<[u64; 3]>,
-    /// Element type of that product (f32 by default)
+    /// Element type of that GEMM (f32 by default)
     #[arg(long, requires = "shape")]
     dtype: Option<String>,
     /// Its transposes: nn, nt, tn or tt (nn by default)

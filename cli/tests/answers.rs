@@ -146,7 +146,7 @@ fn shells_and_man_are_served() {
 
 #[test]
 fn the_largest_products_are_those_that_the_page_states() {
-    let page = include_str!("../../docs/kernels-variants.md");
+    let page = include_str!("../../docs/kernels.md");
     let rows = |plan, m: &str| {
         let size = ["gemm", "--on", "none", "--n", "8", "--k", "8", "--plan"];
         json(&[&size[..], &[plan, "--m", m]].concat())

@@ -8,9 +8,7 @@
 
 mod common;
 
-use std::path::Path;
-
-use common::assembles;
+use common::{assembles, generated};
 use ptx_emulator::{Module, ParseError};
 
 const REGISTERS: &str = "
@@ -127,21 +125,9 @@ fn tables() -> String {
     )
 }
 
-/// What follows the introduction of the page, that is its first two paragraphs and its heading, is generated.
 #[test]
 fn the_page_is_what_the_decoder_says() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/emulator-instructions.md");
-    let old = std::fs::read_to_string(&path).expect("the page");
-    let introduction: Vec<&str> = old.split("\n\n").take(3).collect();
-    let new = format!("{}\n\n{}", introduction.join("\n\n"), tables());
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    assert!(
-        old == new,
-        "docs/emulator-instructions.md is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
+    generated("emulator-instructions.md", &[("forms", tables())]);
 }
 
 /// Textures need declarations of their own; what is not PTX would be refused here.

@@ -1,13 +1,12 @@
 //! The museum: each kernel `bug` of `museum/*.ptx` gets the finding that its file names, at the line that it names; its twin `fixed` gets none. The
-//! page `docs/museum.md` shows what is printed; `TILEWRIGHT_UPDATE=1` writes its exhibits anew.
+//! page `docs/emulator.md` lists the exhibits; `TILEWRIGHT_UPDATE=1` writes its list anew.
 
 mod common;
 
 use std::fmt::Write;
-use std::path::Path;
 
-use common::assembles;
 use common::exhibit::{Exhibit, exhibits};
+use common::{assembles, generated};
 
 #[test]
 fn each_bug_is_found_and_each_twin_is_clean() {
@@ -57,57 +56,52 @@ fn section_of(e: &Exhibit) -> &'static str {
     }
 }
 
-/// The page from its introduction and the exhibits.
-fn page(introduction: &str) -> String {
-    let mut page = introduction.to_owned();
+/// The exhibits, a table for each section.
+fn museum() -> String {
+    let mut text = String::new();
     let exhibits = exhibits();
     for section in SECTIONS {
-        let _ = write!(page, "\n## {section}\n");
+        let _ = write!(
+            text,
+            "\n**{section}**\n\n| mistake | what happens | finding |\n|---|---|---|\n"
+        );
         for e in exhibits.iter().filter(|e| section_of(e) == section) {
-            write_exhibit(&mut page, e);
+            let story: Vec<_> = e
+                .text
+                .lines()
+                .skip(2)
+                .take_while(|l| *l != "//")
+                .map(|l| l.trim_start_matches("// ").replace('|', "\\|"))
+                .collect();
+            let (title, name, story) = (e.title(), &e.name, story.join(" "));
+            let finding = e.head("finding");
+            let _ = writeln!(
+                text,
+                "| [{title}](../emulator/museum/{name}.ptx) | {story} | `{finding}` |"
+            );
         }
     }
-    page
+    text + "\n"
 }
 
-fn write_exhibit(page: &mut String, e: &Exhibit) {
-    let story: Vec<_> = e
-        .text
-        .lines()
-        .skip(2)
-        .take_while(|l| *l != "//")
-        .map(|l| l.trim_start_matches("// "))
-        .collect();
+/// What is printed of one exhibit: the line, and the finding.
+fn finding() -> String {
+    let all = exhibits();
+    let e = all.iter().find(|e| e.name == "missing_barrier");
+    let e = e.expect("the exhibit");
     let report = e.run("bug");
-    let found = report
-        .findings
-        .iter()
-        .chain(&report.notes)
-        .find(|f| f.kind.code() == e.head("finding") && f.message.contains(e.head("says")));
-    let line = found.map_or(1, |f| f.line as usize);
-    let found = found.map(ToString::to_string).unwrap_or_default();
-    let text = e.text.lines().nth(line - 1).unwrap_or("").trim();
-    let _ = write!(
-        page,
-        "\n### {}\n\n[`{name}.ptx`](../emulator/museum/{name}.ptx). {}\n\n```text\n{line:>4} | {text}\n{found}\n```\n",
-        e.title(),
-        story.join(" "),
-        name = e.name,
-    );
+    let mut found = report.findings.iter();
+    let found = found.find(|f| f.message.contains(e.head("says")));
+    let found = found.expect("a finding");
+    let line = found.line as usize;
+    let text = e.text.lines().nth(line - 1).expect("the line").trim();
+    format!("```text\n{line:>4} | {text}\n{found}\n```\n")
 }
 
 #[test]
-fn the_page_shows_what_is_printed() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/museum.md");
-    let old = std::fs::read_to_string(&path).expect("the page");
-    let introduction = old.split("\n## ").next().expect("an introduction");
-    let new = page(&format!("{}\n", introduction.trim_end()));
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    assert!(
-        old == new,
-        "docs/museum.md is old: run this test with TILEWRIGHT_UPDATE=1"
+fn the_page_lists_the_exhibits() {
+    generated(
+        "emulator.md",
+        &[("finding", finding()), ("museum", museum())],
     );
 }

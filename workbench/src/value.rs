@@ -44,7 +44,7 @@ impl fmt::Display for Evaluated {
     }
 }
 
-/// The value of an expression of the calculator, whose grammar is in `docs/cli-eval.md`.
+/// The value of an expression of the calculator, whose grammar is in `docs/cli.md`.
 ///
 /// # Errors
 ///

@@ -66,7 +66,7 @@ pub(crate) struct GemmArgs {
     /// Apply a function last: none, relu or gelu
     #[arg(long, default_value = "none")]
     activation: String,
-    /// Number of products of this shape
+    /// Number of GEMMs of this shape
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = count)]
     batch: u64,
     /// Elements from one matrix A of a batch to the next (packed by default; 0 takes the same for all)
@@ -81,7 +81,7 @@ pub(crate) struct GemmArgs {
     /// The matrices begin at multiples of this many bytes and, below 16, of no more (C of at least an element)
     #[arg(long, value_name = "BYTES", default_value_t = 16, allow_negative_numbers = true, value_parser = alignment)]
     align: u32,
-    /// Factor of the product
+    /// Factor of A·B
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     alpha: f64,
     /// Factor of the old C; 0 does not read it

@@ -42,10 +42,10 @@ pub(crate) enum Target {
 /// What a plan leaves open; what is not given is chosen.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ScheduleArgs {
-    /// Split the sums into this many parts, added by a second kernel (chosen by default)
-    #[arg(long, value_name = "PARTS", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    /// Split-K: so many ranges of k, whose partial sums a second kernel adds (chosen by default)
+    #[arg(long, value_name = "SPLITS", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) split: Option<u32>,
-    /// Copy operands with odd rows to aligned ones first (chosen by default)
+    /// Copy operands with unaligned rows to aligned ones first (chosen by default)
     #[arg(long, num_args = 0..=1, default_missing_value = "true")]
     pub(crate) pack: Option<bool>,
     /// Choose by what `tilewright tune` measured and wrote to this file (by default the one that `TILEWRIGHT_FINDINGS` names, if it is set)

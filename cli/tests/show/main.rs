@@ -7,7 +7,7 @@ mod devices;
 mod errors;
 mod pictures;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -112,26 +112,30 @@ fn what_is_left_out_is_said() {
     );
 }
 
-// The page of the book.
+// The pages of the book.
 
 #[test]
 fn the_books_pictures_are_what_its_commands_draw() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let page = std::fs::read_to_string(format!("{root}/docs/show.md")).expect("the page");
-    let mut drawn = Vec::new();
+    let mut drawn = BTreeSet::new();
+    for entry in std::fs::read_dir(format!("{root}/docs")).expect("the book") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_some_and(|e| e == "md") {
+            let page = std::fs::read_to_string(&path).expect("a page");
+            draw(root, &page, &mut drawn);
+        }
+    }
+    let kept = std::fs::read_dir(format!("{root}/docs/pictures")).expect("listed");
+    assert_eq!(drawn.len(), kept.count(), "every picture has its command");
+}
+
+/// Runs the commands of a page that draw, and compares their pictures with those that are kept.
+fn draw(root: &str, page: &str, drawn: &mut BTreeSet<String>) {
     for line in page.lines() {
         let Some(command) = line.strip_prefix("tilewright show ") else {
             continue;
         };
-        // Words, or texts in quotes.
-        let mut words: Vec<String> = Vec::new();
-        for (i, part) in command.split('\'').enumerate() {
-            if i % 2 == 1 {
-                words.push(part.to_owned());
-            } else {
-                words.extend(part.split_whitespace().map(str::to_owned));
-            }
-        }
+        let words = common::words(command);
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir_all(folder.path().join("docs/pictures")).expect("created");
         let args: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -148,9 +152,7 @@ fn the_books_pictures_are_what_its_commands_draw() {
                 page.contains(&format!("({})", path.trim_start_matches("docs/"))),
                 "{path} is shown"
             );
-            drawn.push(path.clone());
+            drawn.insert(path.clone());
         }
     }
-    let kept = std::fs::read_dir(format!("{root}/docs/pictures")).expect("listed");
-    assert_eq!(drawn.len(), kept.count(), "every picture has its command");
 }

@@ -567,7 +567,7 @@ fn plans_of_warpgroups_are_chosen_as_measured() {
 }
 
 /// At the power limit products of 16-bit types take clusters and few stages, those of 8-bit types clusters, or dealt tiles where rectangles of blocks leave many multiprocessors idle, and those of tf32
-/// with contiguous columns of B take it from registers. Times are those of `docs/performance-limits.md`.
+/// with contiguous columns of B take it from registers.
 #[test]
 fn large_products_take_the_plans_that_need_least_power() {
     for (data_type, size, trans, expected) in [
