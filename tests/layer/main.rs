@@ -18,6 +18,7 @@ mod prove;
 mod quotients;
 mod sealed;
 mod shared_by_counter;
+mod sparse;
 mod stated;
 
 use std::error::Error;

@@ -62,7 +62,7 @@ pub(crate) use hopper::{
     last_shared_address,
 };
 pub use inst::{Axis, Rounding, Shuffle};
-pub(crate) use inst::{Binary, Cache, Inst, Special, Statement, Unary, class_of};
+pub(crate) use inst::{Binary, Cache, Inst, Metadata, Special, Statement, Unary, class_of};
 pub use kernel::Kernel;
 pub(crate) use kernel::{LoopHandle, MapHandle, Origin, RingHandle, Strides};
 pub(crate) use meaning::Meaning;

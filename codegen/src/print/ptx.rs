@@ -541,14 +541,20 @@ fn instruction(inst: &Inst) -> String {
                 group(from)
             )
         }
-        Inst::Mma { atom, d, a, b, c } => format!(
-            "{} {}, {}, {}, {}",
-            atom.name,
-            group(d),
-            group(a),
-            group(b),
-            group(c)
-        ),
+        Inst::Mma {
+            atom,
+            d,
+            a,
+            b,
+            c,
+            metadata,
+        } => {
+            let operands = [d, a, b, c].map(|all| group(all)).join(", ");
+            let metadata = metadata.map_or(String::new(), |m| {
+                format!(", {}, {:#x}", register(m.register), m.selector)
+            });
+            format!("{} {operands}{metadata}", atom.name)
+        }
         Inst::Barrier => "bar.sync 0".to_owned(),
         Inst::WarpBarrier => "bar.warp.sync 0xffffffff".to_owned(),
         // Several lines, which `statement` writes.

@@ -42,6 +42,7 @@ mod mutants;
 mod named;
 mod numbers;
 mod offsets;
+mod operands;
 mod order;
 mod quotient;
 mod registers;
@@ -203,6 +204,7 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
 fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
     meant::kept(entry)?;
     registers::kept(entry)?;
+    operands::kept(entry)?;
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;
