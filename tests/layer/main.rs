@@ -16,6 +16,7 @@ mod named;
 mod natural;
 mod prove;
 mod quotients;
+mod remote;
 mod sealed;
 mod shared_by_counter;
 mod sparse;

@@ -58,7 +58,7 @@ pub(crate) use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::Entry;
 pub(crate) use hopper::{
-    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap,
+    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Remote, Ring, Side, StageUse, TensorMap,
     last_shared_address,
 };
 pub use inst::{Axis, Rounding, Shuffle};

@@ -627,14 +627,14 @@ pub(super) fn group(regs: &[Reg]) -> String {
 }
 
 /// `{a, b, c, d}`, or the register alone.
-fn vector(regs: &[Reg]) -> String {
+pub(super) fn vector(regs: &[Reg]) -> String {
     match regs {
         [one] => register(*one),
         _ => group(regs),
     }
 }
 
-fn width(regs: &[Reg]) -> String {
+pub(super) fn width(regs: &[Reg]) -> String {
     match regs {
         [_] => String::new(),
         _ => format!(".v{}", regs.len()),
@@ -717,7 +717,7 @@ fn binary(op: Binary, ty: Type) -> String {
     format!("{name}.{}", type_name(ty))
 }
 
-fn type_name(ty: Type) -> &'static str {
+pub(super) fn type_name(ty: Type) -> &'static str {
     match ty {
         Type::B16 => "b16",
         Type::B32 => "b32",

@@ -46,6 +46,7 @@ mod operands;
 mod order;
 mod quotient;
 mod registers;
+mod remote;
 mod ring;
 #[cfg(test)]
 mod rules;
@@ -208,6 +209,7 @@ fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelPr
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;
+    remote::kept(entry, &trace)?;
     ring::kept(entry, &trace)?;
     named::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;

@@ -75,10 +75,9 @@ mod tests {
     use crate::Arch;
     use crate::ir::{Axis, Element, Kernel, Metadata, Node, Reg};
     use crate::prove::prove;
-    use crate::view::ViewError;
 
     /// c = a·bᵀ, of 64 columns and one warp a tile.
-    fn product() -> Result<Kernel, ViewError> {
+    fn product() -> Result<Kernel, Box<dyn std::error::Error>> {
         let mut k = Kernel::new("k", 32);
         let one = Layout::parse("(1,1,1):(0,0,0)")?;
         let mma = TiledMma::sparse(atoms::MMA_SP_ORDERED_M16N8K32_F16, &one, [16, 8, 64])?;
@@ -150,7 +149,7 @@ mod tests {
         };
         assert_eq!(metadata(&|m| word(m, Class::F32, 0)), "malformed");
         // A register that nothing sets.
-        assert_eq!(metadata(&|m| word(m, Class::B32, 9999)), "undefined");
+        assert_eq!(metadata(&|m| word(m, Class::B32, 9999)), "register");
         let fewer = refused(&|inst| {
             if let Inst::Mma { a, .. } = inst {
                 a.pop();

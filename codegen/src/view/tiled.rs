@@ -15,6 +15,7 @@ use layout_core::atoms::{
 use layout_core::{Layout, LayoutError, Operand, TiledCopy, TiledMma};
 
 use super::partition::{Instruction, Owners, by_mode};
+use super::remote::not_reached;
 use super::{Partition, View, ViewError};
 use crate::index::Expr;
 use crate::ir::{Element, Kernel, Space};
@@ -198,6 +199,9 @@ impl View {
                 buffer: self.name(k).to_owned(),
                 wanted: bits,
             });
+        }
+        if self.block.is_some() && !matches!(moves, Moves::Vectors(_)) {
+            return Err(not_reached(atom.name, self.name(k)));
         }
         let wanted = match (moves, side) {
             (Moves::Vectors(_), _) => None,
