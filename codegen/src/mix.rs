@@ -188,8 +188,7 @@ fn kind<'m>(inst: &Inst, mix: &'m mut Mix) -> &'m mut u32 {
             Hopper::TensorCopy { .. }
             | Hopper::Fetch { .. }
             | Hopper::Remote(Remote { stores: false, .. }) => &mut mix.loads,
-            Hopper::Remote(_) => &mut mix.stores,
-            Hopper::Bulk(BulkStore::Box { .. }) => &mut mix.stores,
+            Hopper::Remote(_) | Hopper::Bulk(BulkStore::Box { .. }) => &mut mix.stores,
             _ => &mut mix.others,
         },
         Inst::MulAdd { ty, .. } if float(*ty) => &mut mix.products,

@@ -342,7 +342,7 @@ impl Machine<'_> {
     }
 
     /// An access to shared memory by loads or stores of another kind; its cost is not that of the banks.
-    pub(super) fn touch_of<'s>(s: &'s Statement, at: Address, bytes: u32, kind: Kind) -> Touch<'s> {
+    pub(super) fn touch_of(s: &Statement, at: Address, bytes: u32, kind: Kind) -> Touch<'_> {
         Touch {
             statement: s,
             at,

@@ -30,9 +30,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::ProofError;
+use super::cluster::Ranks;
 use super::execute::{Event, Machine, Trace, Val};
 use super::memory::{Access, Kind};
 use super::numbers::{Mask, Num};
+use super::solve::Facts;
 use super::value::Lin;
 use crate::index::code::Ty;
 use crate::ir::{Arrangement, Buffer, Entry, Extent, Remote as Inst, Space, Statement};
@@ -92,6 +94,38 @@ fn refused<T>(reason: String) -> Result<T, ProofError> {
 }
 
 impl Machine<'_> {
+    /// The rank of the block that is accessed: the one that is meant, and one of the cluster.
+    fn rank_of(
+        &mut self,
+        inst: &Inst,
+        name: &str,
+        (ranks, facts): (Ranks, &Facts),
+    ) -> Result<Lin, ProofError> {
+        if inst.at.space() != Space::Shared || self.role.is_some() {
+            return refused(format!(
+                "{name} in another block, in a role or of another memory"
+            ));
+        }
+        let block = self.integer(inst.block);
+        let block = self.read(&block, Ty::U32);
+        let meant = self.evaluate(inst.rank);
+        if !self.symbols.is_zero(&block.sub(&meant), facts) {
+            let thread = facts.active.first().unwrap_or(0);
+            return Err(ProofError::Address {
+                access: name.to_owned(),
+                thread,
+            });
+        }
+        let room = Lin::constant(ranks.count - 1).sub(&block);
+        if !self.symbols.at_least_zero(&block, facts) || !self.symbols.at_least_zero(&room, facts) {
+            return refused(format!(
+                "{name} in a block whose rank is not known to be one of the {} of a cluster",
+                ranks.count
+            ));
+        }
+        Ok(block)
+    }
+
     /// A load from or a store to the shared memory of a block of the cluster.
     pub(super) fn remote(&mut self, s: &Statement, inst: &Inst) -> Result<(), ProofError> {
         let bytes = inst.ty.bytes() * inst.values.len() as u32;
@@ -105,29 +139,7 @@ impl Machine<'_> {
                 "{name} in another block, in a kernel without clusters"
             ));
         };
-        if inst.at.space() != Space::Shared || self.role.is_some() {
-            return refused(format!(
-                "{name} in another block, in a role or of another memory"
-            ));
-        }
-        let block = self.integer(inst.block);
-        let block = self.read(&block, Ty::U32);
-        let meant = self.evaluate(inst.rank);
-        if !self.symbols.is_zero(&block.sub(&meant), &facts) {
-            let thread = facts.active.first().unwrap_or(0);
-            return Err(ProofError::Address {
-                access: name,
-                thread,
-            });
-        }
-        let room = Lin::constant(ranks.count - 1).sub(&block);
-        if !self.symbols.at_least_zero(&block, &facts) || !self.symbols.at_least_zero(&room, &facts)
-        {
-            return refused(format!(
-                "{name} in a block whose rank is not known to be one of the {} of a cluster",
-                ranks.count
-            ));
-        }
+        let block = self.rank_of(inst, &name, (ranks, &facts))?;
         self.registers.insert(inst.there, Val::Data(None));
         let address = self.integer(inst.at.base()).plus(inst.at.immediate());
         let parts = self.parts(&name, inst.at.place(), &address, &facts)?;

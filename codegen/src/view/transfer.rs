@@ -539,7 +539,9 @@ impl Kernel {
         let (at, inside) = self.place_of(&own, value, false)?;
         if let Some(block) = from.view.block {
             if inside.is_some() {
-                to.iter().for_each(|&r| self.fill(r, from));
+                for &r in to {
+                    self.fill(r, from);
+                }
             }
             self.reach(inside, at, block, (ty, to, false));
             return Ok(());

@@ -16,14 +16,13 @@
 //! Of a sparse instruction ([`TiledMma::sparse`]) A is the compressed one, over `(M, K/2)`, and there is a fourth operand, the metadata:
 //! words of 32 bits over `(M/m, words of a row of atoms)`, which are cut the same way with a word a lane as the fragment.
 
-use super::{beside, in_range};
+use super::in_range;
+use super::thread_mma::ThreadMma;
 use crate::atoms::{MmaAtom, SparseMmaAtom};
 use crate::composition::Tiler;
 use crate::error::{LayoutError, attempt, fits};
-use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::strided::Strided;
-use crate::swizzled::Swizzled;
 
 /// An operand of a matrix instruction, with the axes that it runs over.
 ///
@@ -48,7 +47,7 @@ pub enum Operand {
 
 impl Operand {
     /// The axes, 0 for M, 1 for N, 2 for K.
-    const fn axes(self) -> (usize, usize) {
+    pub(super) const fn axes(self) -> (usize, usize) {
         match self {
             Self::A | Self::Metadata => (0, 2),
             Self::B => (1, 2),
@@ -57,7 +56,12 @@ impl Operand {
     }
 }
 
+/// The instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "values of the algebra are `Copy`, and this crate does not allocate"
+)]
 enum Atom {
     Dense(MmaAtom),
     Sparse(SparseMmaAtom),
@@ -587,133 +591,6 @@ const fn extent_of(atom: &MmaAtom, axis: usize) -> i64 {
         0 => atom.m,
         1 => atom.n,
         _ => atom.k,
-    }
-}
-
-/// One thread of a [`TiledMma`].
-///
-/// ```
-/// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-/// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
-/// let thread = mma.get_slice(37).unwrap(); // lane 5 of the warp below the first
-/// let c = Swizzled::parse("(32,16):(16,1)").unwrap();
-/// assert_eq!(thread.partition_c(&c).unwrap().index(0), (16 + 1) * 16 + 2);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[must_use]
-pub struct ThreadMma {
-    mma: TiledMma,
-    lane: i64,
-    atom: [i64; 3],
-}
-
-impl ThreadMma {
-    /// The thread's elements of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
-    ///
-    /// ```
-    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition(Operand::A, &a).unwrap();
-    /// assert_eq!(part.to_string(), "34 o ((2,2,2),1,2):((1,256,8),0,16)");
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition<const K: usize>(
-        &self,
-        operand: Operand,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        let thrfrg = attempt!(self.mma.thrfrg(operand, &tensor.layout));
-        let threads = attempt!(thrfrg.get(0));
-        let held = attempt!(thrfrg.get(1));
-        let (i, j) = operand.axes();
-        let atom = attempt!(IntTuple::flat(&[self.atom[i], self.atom[j]]));
-        let coordinate = attempt!(IntTuple::tuple(&[IntTuple::int(self.lane), atom]));
-        let offset = attempt!(threads.vector_at(&coordinate));
-        let layout = attempt!(beside(&attempt!(held.get(0)), &attempt!(held.get(1))));
-        tensor.moved(&offset, layout)
-    }
-
-    /// The thread's elements of A, a tensor over (M, K).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_a(&Swizzled::parse("(16,16):(16,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 8 * 16 + 18));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_a<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::A, tensor)
-    }
-
-    /// The thread's elements of B, a tensor over (N, K).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_b(&Swizzled::parse("(8,16):(16,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 26));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_b<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::B, tensor)
-    }
-
-    /// The thread's elements of C, a tensor over (M, N).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_c(&Swizzled::parse("(16,8):(8,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (10, 11, 74));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_c<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::C, tensor)
-    }
-
-    /// The compact layout of the registers that hold such a part: `(FrgV, Rest0, Rest1)`, first mode fastest.
-    ///
-    /// ```
-    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
-    /// let registers = mma.get_slice(5).unwrap().fragment(Operand::A, &a).unwrap();
-    /// assert_eq!(registers.to_string(), "((2,2,2),1,2):((1,2,4),0,8)");
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn fragment<const K: usize>(
-        &self,
-        operand: Operand,
-        tensor: &Swizzled<K>,
-    ) -> Result<Layout, LayoutError> {
-        let part = attempt!(self.partition(operand, tensor));
-        Layout::compact(part.layout().shape())
     }
 }
 

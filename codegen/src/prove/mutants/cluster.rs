@@ -90,8 +90,8 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             "an access to the block of the access behind it",
             node(remote),
             move |list, i| {
-                let later = list.get(i + 1..).unwrap_or_default().iter();
-                let other = later.filter_map(reached).next().map(|r| r.block);
+                let mut later = list.get(i + 1..).unwrap_or_default().iter();
+                let other = later.find_map(reached).map(|r| r.block);
                 if let Some(other) = other
                     && let Some(statement) = statement(&mut list[i])
                     && let Inst::Hopper(h) = &mut statement.inst
