@@ -7,7 +7,7 @@ use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::value::{F32, Predicate, Variable};
 use tilewright::codegen::view::{Combine, View, ViewError};
 use tilewright::host::{Arg, On, run};
-use tilewright::{Operand, TiledCopy, TiledMma, atoms};
+use tilewright::{IntTuple, Operand, TiledCopy, TiledMma, atoms};
 
 use super::hopper::HOPPER;
 use super::{Done, Result, layout, swizzled};
@@ -314,11 +314,8 @@ fn misuse_is_refused() {
             let z = k
                 .input("z", Element::F32, &[n])
                 .tile(k, &[64], &[sums.block])?;
-            let copy = TiledCopy::new(
-                atoms::CP_ASYNC_4.recast(32)?,
-                &layout("64:1"),
-                &layout("1:0"),
-            )?;
+            let (four, all) = (atoms::CP_ASYNC_4.recast(32)?, layout("(64,1):(1,0)"));
+            let copy = TiledCopy::from_tv(four, all, IntTuple::int(64))?;
             let from = z.partition_s(k, &copy, sums.thread)?;
             let to = parts.partition_d(k, &copy, sums.thread)?;
             k.copy(&from, &to)?;
@@ -444,6 +441,12 @@ fn views_that_other_blocks_do_not_have_are_told() -> Result {
         error.to_string(),
         "`tile` is not seen in another block: the kernel has no clusters (`Kernel::clusters`)"
     );
+    let mut k = Kernel::new("k", 32);
+    k.clusters([2, 1, 1]);
+    k.cluster_rank(Axis::X)?;
+    let error = k.build(HOPPER).expect_err("an axis that counts nothing");
+    let error = error.to_string();
+    assert!(error.contains("the rank of a block along x"), "{error}");
     let mut k = Kernel::new("k", 32);
     k.clusters([2, 1, 1]);
     let n = k.size("n", 1 << 10);

@@ -100,13 +100,20 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// Counts of blocks that no layout has.
+    /// Counts of blocks that no layout has. An axis that counts nothing yet is a mistake that [`Kernel::build`] reports.
     pub fn cluster_rank(&mut self, axis: Axis) -> Result<Expr, LayoutError> {
         let blocks = i64::from(self.cluster[axis as usize]);
         if blocks == 1 {
             return Ok(self.pool.constant(0));
         }
         let limit = self.grid_limit[axis as usize];
+        if limit < blocks as u64 {
+            self.mistake(format!(
+                "the rank of a block along {}: let the axis count tiles or blocks first",
+                ['x', 'y', 'z'][axis as usize]
+            ));
+            return Ok(self.pool.constant(0));
+        }
         let block = self.block_index(axis, limit);
         let clusters = (limit as i64 + blocks - 1) / blocks;
         let rank = Layout::flat(&[blocks, clusters], &[1, 0])?;
