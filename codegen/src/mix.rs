@@ -22,7 +22,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-use crate::ir::{BulkStore, Entry, Hopper, Inst, LoopEnd, Node, Type};
+use crate::ir::{BulkStore, Entry, Hopper, Inst, LoopEnd, Node, Remote, Type};
 
 /// Instructions of one turn of a loop, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -185,8 +185,10 @@ fn kind<'m>(inst: &Inst, mix: &'m mut Mix) -> &'m mut u32 {
         Inst::Mma { .. } => &mut mix.products,
         Inst::Hopper(inst) => match **inst {
             Hopper::Wgmma { .. } => &mut mix.products,
-            Hopper::TensorCopy { .. } | Hopper::Fetch { .. } => &mut mix.loads,
-            Hopper::Bulk(BulkStore::Box { .. }) => &mut mix.stores,
+            Hopper::TensorCopy { .. }
+            | Hopper::Fetch { .. }
+            | Hopper::Remote(Remote { stores: false, .. }) => &mut mix.loads,
+            Hopper::Remote(_) | Hopper::Bulk(BulkStore::Box { .. }) => &mut mix.stores,
             _ => &mut mix.others,
         },
         Inst::MulAdd { ty, .. } if float(*ty) => &mut mix.products,

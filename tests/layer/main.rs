@@ -16,8 +16,10 @@ mod named;
 mod natural;
 mod prove;
 mod quotients;
+mod remote;
 mod sealed;
 mod shared_by_counter;
+mod sparse;
 mod stated;
 
 use std::error::Error;

@@ -36,7 +36,7 @@ use layout_core::atoms::MmaAtom;
 
 use super::address::Address;
 use super::bulk_store::BulkStore;
-use super::value::Reg;
+use super::value::{Reg, Type};
 use crate::index::Expr;
 
 /// A pipeline of stages in shared memory between roles of a block.
@@ -171,6 +171,25 @@ impl Factor {
     }
 }
 
+/// A load or a store of what lies at the same place of the shared memory of a block of the cluster, its own or another.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Remote {
+    /// The place, as the block itself has it.
+    pub(crate) at: Address,
+    /// The rank of the block in the cluster.
+    pub(crate) block: Reg,
+    /// The rank that is meant.
+    pub(crate) rank: Expr,
+    /// The register of its address there.
+    pub(crate) there: Reg,
+    /// What is moved, a register each.
+    pub(crate) ty: Type,
+    /// The registers.
+    pub(crate) values: Vec<Reg>,
+    /// They are stored; else loaded.
+    pub(crate) stores: bool,
+}
+
 /// An instruction of Hopper.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Hopper {
@@ -225,8 +244,13 @@ pub(crate) enum Hopper {
         /// In which use it arrives; the one that is given back is the ring's lag before.
         stage: StageUse,
     },
-    /// Waits for all threads of the cluster. It orders the mbarriers that [`Hopper::BarrierInitFence`] makes visible, and nothing else: it is relaxed.
-    ClusterBarrier,
+    /// Waits for all threads of the cluster.
+    ClusterBarrier {
+        /// It orders all accesses; else it is relaxed, and orders the mbarriers that [`Hopper::BarrierInitFence`] makes visible and nothing else.
+        orders: bool,
+    },
+    /// A load or a store in the shared memory of a block of the cluster.
+    Remote(Remote),
     /// Arrives at an mbarrier, whose phase also needs so many bytes of copies.
     Expect {
         /// The mbarrier.
@@ -333,7 +357,7 @@ impl Hopper {
         match self {
             Hopper::ParamAddress { .. }
             | Hopper::BarrierInitFence
-            | Hopper::ClusterBarrier
+            | Hopper::ClusterBarrier { .. }
             | Hopper::WgmmaFence
             | Hopper::WgmmaCommit
             | Hopper::WgmmaWait { .. }
@@ -342,6 +366,11 @@ impl Hopper {
             | Hopper::LaunchDependents
             | Hopper::SetRegisters { .. } => Vec::new(),
             Hopper::Bulk(inst) => inst.sources(),
+            Hopper::Remote(inst) => {
+                let mut all = vec![inst.at.base(), inst.block];
+                all.extend(inst.values.iter().filter(|_| inst.stores));
+                all
+            }
             Hopper::PrefetchMap { descriptor } => vec![*descriptor],
             Hopper::BarrierInit { at, .. }
             | Hopper::Arrive { at, .. }
@@ -386,6 +415,11 @@ impl Hopper {
         match self {
             Hopper::ParamAddress { to, .. } => vec![*to],
             Hopper::ArriveAt { remote, .. } => vec![*remote],
+            Hopper::Remote(inst) => {
+                let mut all = vec![inst.there];
+                all.extend(inst.values.iter().filter(|_| !inst.stores));
+                all
+            }
             Hopper::Wait { done, .. } => vec![*done],
             Hopper::Fetch { to, .. } => to.clone(),
             Hopper::Wgmma { d, a, b, .. } => {

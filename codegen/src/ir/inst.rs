@@ -428,6 +428,8 @@ pub(crate) enum Inst {
         b: Vec<Reg>,
         /// The registers of C.
         c: Vec<Reg>,
+        /// What a sparse A stores.
+        metadata: Option<Metadata>,
     },
     /// All threads of the block arrive before any goes on.
     Barrier,
@@ -435,6 +437,15 @@ pub(crate) enum Inst {
     WarpBarrier,
     /// An instruction of Hopper.
     Hopper(Box<Hopper>),
+}
+
+/// The metadata of a sparse A.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Metadata {
+    /// The lane's word, of which the instruction reads those of some lanes.
+    pub(crate) register: Reg,
+    /// Which lanes.
+    pub(crate) selector: u8,
 }
 
 /// An instruction in its place: with the guard under which it is executed, and a name that reports call it by.
@@ -526,8 +537,11 @@ impl Inst {
             } => (80, "7.0"),
             Inst::Mma { atom, .. } => {
                 let arch = atom.target.min_sm()?;
+                let sparse = atom.name.starts_with("mma.sp");
                 let version = match (arch, atom.a_type) {
+                    _ if atom.name.starts_with("mma.sp::ordered_metadata") => "8.5",
                     (_, Scalar::E4m3 | Scalar::E5m2) => "8.4",
+                    _ if sparse => "7.1",
                     (90.., _) => "7.8",
                     (80.., _) => "7.0",
                     _ => "6.5",
@@ -599,7 +613,13 @@ impl Inst {
                 all.extend(size);
                 all
             }
-            Inst::Mma { a, b, c, .. } => [&a[..], &b[..], &c[..]].concat(),
+            Inst::Mma {
+                a, b, c, metadata, ..
+            } => {
+                let mut all = [&a[..], &b[..], &c[..]].concat();
+                all.extend(metadata.map(|m| m.register));
+                all
+            }
             Inst::Hopper(inst) => inst.sources(),
             Inst::Special { .. }
             | Inst::Param { .. }

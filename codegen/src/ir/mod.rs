@@ -58,11 +58,11 @@ pub(crate) use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::Entry;
 pub(crate) use hopper::{
-    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap,
+    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Remote, Ring, Side, StageUse, TensorMap,
     last_shared_address,
 };
 pub use inst::{Axis, Rounding, Shuffle};
-pub(crate) use inst::{Binary, Cache, Inst, Special, Statement, Unary, class_of};
+pub(crate) use inst::{Binary, Cache, Inst, Metadata, Special, Statement, Unary, class_of};
 pub use kernel::Kernel;
 pub(crate) use kernel::{LoopHandle, MapHandle, Origin, RingHandle, Strides};
 pub(crate) use meaning::Meaning;

@@ -1,6 +1,6 @@
 //! PTX text of the instructions of Hopper.
 
-use super::ptx::{address, group, register};
+use super::ptx::{address, group, register, type_name, vector, width};
 use crate::ir::{BulkStore, Factor, Hopper, Matrix};
 use layout_core::atoms::Scalar;
 
@@ -45,8 +45,27 @@ pub(super) fn lines(inst: &Hopper, label: &str) -> Vec<String> {
                 ),
             ]
         }
-        Hopper::ClusterBarrier => vec![
-            "barrier.cluster.arrive.relaxed".to_owned(),
+        Hopper::Remote(inst) => {
+            // What the address adds to its register is the same in both blocks.
+            let there = register(inst.there);
+            let (base, block) = (register(inst.at.base()), register(inst.block));
+            let at = address(inst.at).replacen(&base, &there, 1);
+            let of = format!("{}.{}", width(&inst.values), type_name(inst.ty));
+            let values = vector(&inst.values);
+            vec![
+                format!("mapa.shared::cluster.u32 {there}, {base}, {block}"),
+                if inst.stores {
+                    format!("st.shared::cluster{of} {at}, {values}")
+                } else {
+                    format!("ld.shared::cluster{of} {values}, {at}")
+                },
+            ]
+        }
+        Hopper::ClusterBarrier { orders } => vec![
+            format!(
+                "barrier.cluster.arrive.{}",
+                if *orders { "release" } else { "relaxed" }
+            ),
             "barrier.cluster.wait.acquire".to_owned(),
         ],
         Hopper::Expect { at, bytes, .. } => one(format!(

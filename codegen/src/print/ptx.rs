@@ -541,14 +541,20 @@ fn instruction(inst: &Inst) -> String {
                 group(from)
             )
         }
-        Inst::Mma { atom, d, a, b, c } => format!(
-            "{} {}, {}, {}, {}",
-            atom.name,
-            group(d),
-            group(a),
-            group(b),
-            group(c)
-        ),
+        Inst::Mma {
+            atom,
+            d,
+            a,
+            b,
+            c,
+            metadata,
+        } => {
+            let operands = [d, a, b, c].map(|all| group(all)).join(", ");
+            let metadata = metadata.map_or(String::new(), |m| {
+                format!(", {}, {:#x}", register(m.register), m.selector)
+            });
+            format!("{} {operands}{metadata}", atom.name)
+        }
         Inst::Barrier => "bar.sync 0".to_owned(),
         Inst::WarpBarrier => "bar.warp.sync 0xffffffff".to_owned(),
         // Several lines, which `statement` writes.
@@ -621,14 +627,14 @@ pub(super) fn group(regs: &[Reg]) -> String {
 }
 
 /// `{a, b, c, d}`, or the register alone.
-fn vector(regs: &[Reg]) -> String {
+pub(super) fn vector(regs: &[Reg]) -> String {
     match regs {
         [one] => register(*one),
         _ => group(regs),
     }
 }
 
-fn width(regs: &[Reg]) -> String {
+pub(super) fn width(regs: &[Reg]) -> String {
     match regs {
         [_] => String::new(),
         _ => format!(".v{}", regs.len()),
@@ -711,7 +717,7 @@ fn binary(op: Binary, ty: Type) -> String {
     format!("{name}.{}", type_name(ty))
 }
 
-fn type_name(ty: Type) -> &'static str {
+pub(super) fn type_name(ty: Type) -> &'static str {
     match ty {
         Type::B16 => "b16",
         Type::B32 => "b32",

@@ -19,6 +19,7 @@ use super::execute::{Event, Machine, Turn, Turns};
 use super::formula::Formula;
 use super::memory::Access;
 use super::numbers::{Mask, Num};
+use super::remote::Remote;
 use super::solve::Facts;
 use super::symbols::{Definition, Symbols};
 use super::value::{Lin, Sym};
@@ -317,7 +318,11 @@ impl Machine<'_> {
                         _ => Event::Assume(f),
                     });
                 }
-                Event::Piped(_) | Event::Roles(_) => return Ok(None),
+                // A read is of the access before it; stores to other blocks stand outside of loops.
+                Event::Remote(remote) if matches!(**remote, Remote::Read { .. }) => {
+                    all.push(event.clone());
+                }
+                Event::Piped(_) | Event::Remote(_) | Event::Roles(_) => return Ok(None),
                 Event::Barrier
                 | Event::RoleMeets
                 | Event::WarpBarrier

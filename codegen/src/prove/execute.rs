@@ -18,6 +18,7 @@ use super::hopper::Piped;
 use super::memory::{Access, GlobalAccess};
 use super::numbers::Mask;
 use super::offsets::Offsets;
+use super::remote::Remote;
 use super::scoped::Scoped;
 use super::solve::Facts;
 use super::symbols::Symbols;
@@ -87,6 +88,8 @@ pub(super) enum Event {
     Leave(Rc<Formula>),
     /// Something done to a ring.
     Piped(Rc<Piped>),
+    /// Shared memory of other blocks of the cluster.
+    Remote(Rc<Remote>),
     /// Threads part: those of each role, and what they do.
     Roles(Vec<(Mask, Vec<Event>)>),
     Exit(Rc<Formula>),

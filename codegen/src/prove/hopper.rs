@@ -120,8 +120,13 @@ pub(super) struct Staged {
 impl Machine<'_> {
     /// An instruction of Hopper.
     pub(super) fn hopper(&mut self, s: &Statement, inst: &Hopper) -> Result<(), ProofError> {
+        if let Hopper::Remote(remote) = inst {
+            return self.remote(s, remote);
+        }
         let threads = self.threads_of(s)?;
         let what = match inst {
+            // Above.
+            Hopper::Remote(_) => return Ok(()),
             Hopper::ParamAddress { to, .. } => {
                 self.registers.insert(*to, Val::Data(None));
                 return Ok(());
@@ -169,12 +174,17 @@ impl Machine<'_> {
                 self.registers.insert(*remote, Val::Data(None));
                 What::Arrive(used, Some(rank))
             }
-            Hopper::ClusterBarrier if self.divergent > 0 || self.left || s.guard.is_some() => {
+            Hopper::ClusterBarrier { .. }
+                if self.divergent > 0 || self.left || s.guard.is_some() =>
+            {
                 return Err(ProofError::Divergent {
                     what: "a barrier of the cluster".to_owned(),
                 });
             }
-            Hopper::ClusterBarrier => {
+            Hopper::ClusterBarrier { orders } => {
+                if *orders {
+                    self.cluster_orders()?;
+                }
                 self.block_meets();
                 What::ClusterMet
             }

@@ -13,8 +13,8 @@ use super::solve::Facts;
 use super::value::{Lin, Sym};
 use crate::index::code::Ty;
 use crate::ir::{
-    Address, Arrangement, Element, Entry, Extent, Inst, Place, Reg, Role, Space, Statement, Stride,
-    Type,
+    Address, Arrangement, Element, Entry, Extent, Hopper, Inst, Place, Reg, Remote, Role, Space,
+    Statement, Stride, Type,
 };
 
 /// What an access does to shared memory.
@@ -311,8 +311,17 @@ impl Machine<'_> {
     /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is
     /// one that a pipeline carries, on purpose.
     fn of_this_turn(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
-        let (Inst::Store { from, .. } | Inst::StoreMatrix { from, .. }) = &t.statement.inst else {
-            return Ok(());
+        let from = match &t.statement.inst {
+            Inst::Store { from, .. } | Inst::StoreMatrix { from, .. } => from,
+            Inst::Hopper(inst) => match &**inst {
+                Hopper::Remote(Remote {
+                    values,
+                    stores: true,
+                    ..
+                }) => values,
+                _ => return Ok(()),
+            },
+            _ => return Ok(()),
         };
         for reg in from {
             let Some(stale) = self.stale.get(reg).cloned() else {
@@ -332,8 +341,20 @@ impl Machine<'_> {
         Ok(())
     }
 
-    fn access(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
-        self.of_this_turn(t)?;
+    /// An access to shared memory by loads or stores of another kind; its cost is not that of the banks.
+    pub(super) fn touch_of(s: &Statement, at: Address, bytes: u32, kind: Kind) -> Touch<'_> {
+        Touch {
+            statement: s,
+            at,
+            bytes,
+            kind,
+            op: None,
+            size: None,
+        }
+    }
+
+    /// An access's guard, and what is known where it holds.
+    pub(super) fn guarded(&mut self, t: &Touch<'_>) -> (Rc<Formula>, Facts) {
         let guard = match t.statement.guard {
             Some(p) => self.guard(p),
             None => Rc::new(Formula::True),
@@ -341,10 +362,36 @@ impl Machine<'_> {
         let mut facts = self.facts.with(&guard);
         facts.all.extend(self.promises());
         facts.active = guard.possible(facts.active);
-        if self.is_input(t.at.place()) {
-            self.made_at_all(t, &guard)?;
+        (guard, facts)
+    }
+
+    /// An access of shared memory without its threads.
+    pub(super) fn found(&self, t: &Touch<'_>, guard: &Rc<Formula>, facts: &Facts) -> Access {
+        Access {
+            kind: t.kind,
+            op: t.op,
+            name: self.name_of(t, t.at.place()),
+            at: Num::ZERO,
+            active: Mask::of(vec![false; self.threads]),
+            buffer: Num::ZERO,
+            version: Vec::new(),
+            bytes: t.bytes,
+            maybe: self.undecided > 0
+                || self.left
+                || guard.conjuncts().iter().any(|f| {
+                    let active = facts.active.list();
+                    let unknown = |(i, a): (usize, &bool)| *a && f.for_thread(i).is_none();
+                    active.iter().enumerate().any(unknown)
+                }),
+            tagged: t.statement.tag.is_some(),
+            exact: t.kind != Kind::Atomic,
+            source: None,
         }
-        let address = self.integer(t.at.base()).plus(t.at.immediate());
+    }
+
+    /// An access is of a width that its place was made for, and what it stores is of this turn.
+    pub(super) fn of_its_width(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
+        self.of_this_turn(t)?;
         let meant = self.entry.widths.get(t.at.place() as usize).copied();
         if meant.is_none_or(|m| m & t.bytes == 0) {
             return Err(ProofError::Width {
@@ -352,27 +399,18 @@ impl Machine<'_> {
                 bytes: t.bytes,
             });
         }
+        Ok(())
+    }
+
+    pub(super) fn access(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
+        self.of_its_width(t)?;
+        let (guard, facts) = self.guarded(t);
+        if self.is_input(t.at.place()) {
+            self.made_at_all(t, &guard)?;
+        }
+        let address = self.integer(t.at.base()).plus(t.at.immediate());
         if t.at.space() == Space::Shared {
-            let mut found = Access {
-                kind: t.kind,
-                op: t.op,
-                name: self.name_of(t, t.at.place()),
-                at: Num::ZERO,
-                active: Mask::of(vec![false; self.threads]),
-                buffer: Num::ZERO,
-                version: Vec::new(),
-                bytes: t.bytes,
-                maybe: self.undecided > 0
-                    || self.left
-                    || guard.conjuncts().iter().any(|f| {
-                        let active = facts.active.list();
-                        let unknown = |(i, a): (usize, &bool)| *a && f.for_thread(i).is_none();
-                        active.iter().enumerate().any(unknown)
-                    }),
-                tagged: t.statement.tag.is_some(),
-                exact: t.kind != Kind::Atomic,
-                source: None,
-            };
+            let mut found = self.found(t, &guard, &facts);
             let parts = self.parts(&found.name, t.at.place(), &address, &facts)?;
             if let [part] = &parts[..]
                 && matches!(t.kind, Kind::Read | Kind::Atomic)

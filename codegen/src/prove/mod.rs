@@ -42,9 +42,11 @@ mod mutants;
 mod named;
 mod numbers;
 mod offsets;
+mod operands;
 mod order;
 mod quotient;
 mod registers;
+mod remote;
 mod ring;
 #[cfg(test)]
 mod rules;
@@ -203,9 +205,11 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
 fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
     meant::kept(entry)?;
     registers::kept(entry)?;
+    operands::kept(entry)?;
     accumulators::settled(entry)?;
     dependents::waited(entry)?;
     cluster::kept(entry, &trace)?;
+    remote::kept(entry, &trace)?;
     ring::kept(entry, &trace)?;
     named::kept(entry, &trace)?;
     let states = order::ordered(&trace)?;

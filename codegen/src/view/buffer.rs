@@ -51,6 +51,8 @@ pub struct View {
     pub(super) derivation: Option<Arc<Derivation>>,
     /// The use of a stage of a ring over TMA that it is.
     pub(super) used: Option<StageUse>,
+    /// The rank of the block of the cluster whose shared memory it is in, if that is not the own block's.
+    pub(super) block: Option<Expr>,
 }
 
 /// What the address of a packed buffer is a multiple of: the widest access.
@@ -276,6 +278,7 @@ impl Kernel {
             back: Vec::new(),
             derivation: None,
             used: None,
+            block: None,
         }
     }
 
@@ -445,6 +448,7 @@ impl Kernel {
             back: Vec::new(),
             derivation: None,
             used: None,
+            block: None,
         }
     }
 
@@ -637,7 +641,8 @@ impl View {
     /// Refuses a view of another kernel.
     pub(crate) fn own(&self, k: &Kernel) -> Result<(), ViewError> {
         let of = self.base.or_else(|| self.origin.first().copied());
-        match of.and_then(|e| k.elsewhere("a view", e)) {
+        let mut of = of.into_iter().chain(self.block);
+        match of.find_map(|e| k.elsewhere("a view", e)) {
             Some(what) => Err(ViewError::OutOfReach { what }),
             None => Ok(()),
         }

@@ -45,6 +45,14 @@ impl View {
         by: &[Expr],
         turn: Option<&Turn<'_>>,
     ) -> Result<Address, LayoutError> {
+        // Loads and stores take the place in the own block, and the rank.
+        if self.block.is_some() {
+            return Err(LayoutError::Unsupported {
+                operation: "a view of another block's shared memory",
+                given: "an instruction that reaches the own block alone",
+                accepted: "loads and stores of fragments, tiles and elements",
+            });
+        }
         let e = if let Some(base) = self.base {
             let distance = self.distance(k, by)?;
             k.pool.add(base, distance)

@@ -29,6 +29,7 @@ mod element;
 mod error;
 mod fragment;
 mod partition;
+mod remote;
 mod single;
 mod stated;
 #[cfg(test)]

@@ -15,9 +15,13 @@ use layout_core::atoms::{
 use layout_core::{Layout, LayoutError, Operand, TiledCopy, TiledMma};
 
 use super::partition::{Instruction, Owners, by_mode};
+use super::remote::not_reached;
 use super::{Partition, View, ViewError};
 use crate::index::Expr;
-use crate::ir::{Kernel, Space};
+use crate::ir::{Element, Kernel, Space};
+
+/// Metadata that is right for every type: of each chunk, the first half is stored.
+const FIRST_ELEMENTS: u32 = 0x4444_4444;
 
 /// A side of a tiled copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -196,6 +200,9 @@ impl View {
                 wanted: bits,
             });
         }
+        if self.block.is_some() && !matches!(moves, Moves::Vectors(_)) {
+            return Err(not_reached(atom.name, self.name(k)));
+        }
         let wanted = match (moves, side) {
             (Moves::Vectors(_), _) => None,
             (Moves::Async(_), Side::Source) => Some(Space::Global),
@@ -355,6 +362,53 @@ impl View {
     ) -> Result<Partition, ViewError> {
         k.at_line();
         self.partition_operand(k, mma, Operand::C, thread)
+    }
+
+    /// The words of metadata of a sparse A that `thread` holds in a [sparse tiled mma](TiledMma::sparse), for [`Kernel::load_fragment`]. The view is of `s32`, over
+    /// (rows of atoms, words): `(M/16, K/2)` for 8 and 16 bits, `(M/16, K)` for `tf32`. A row of 32 words lies as the lanes read it
+    /// ([`SparseMmaAtom::metadata_in_memory`](layout_core::atoms::SparseMmaAtom::metadata_in_memory)). Outside of a tensor in global memory, the first elements of
+    /// each chunk count as stored.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::{Layout, TiledMma, atoms};
+    ///
+    /// let mut k = Kernel::new("k", 32);
+    /// let (rows, words) = (k.size("rows", 1 << 16), k.size("words", 1 << 20));
+    /// let metadata = k.input("metadata", Element::S32, &[rows, words]);
+    /// let (i, zero) = (k.tiles(Axis::X, rows, 2)?, k.constant(0));
+    /// let one = Layout::parse("(1,1,1):(0,0,0)")?;
+    /// let mma = TiledMma::sparse(atoms::MMA_SP_ORDERED_M16N8K16_F16, &one, [16, 8, 64])?;
+    /// let lane = k.lane();
+    /// // Of 32 rows and 128 columns of A: four words a lane, each for four instructions.
+    /// let words = metadata.tile(&mut k, &[2, 64], &[i, zero])?.partition_metadata(&mut k, &mma, lane)?;
+    /// assert_eq!(words.values(), 4);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`View::partition_a`]; [`ViewError::Layout`] for an mma that is not sparse; [`ViewError::Operand`] for other elements than `s32`.
+    #[track_caller]
+    pub fn partition_metadata(
+        &self,
+        k: &mut Kernel,
+        mma: &TiledMma,
+        thread: Expr,
+    ) -> Result<Partition, ViewError> {
+        k.at_line();
+        let mut share = self.partition_operand(k, mma, Operand::Metadata, thread)?;
+        let element = k.element_of(&share)?;
+        if element != Element::S32 {
+            return Err(ViewError::Operand {
+                instruction: mma.atom().name,
+                operand: 'E',
+                given: format!("`{}` of {element}", self.name(k)),
+                wanted: "metadata: words of s32".to_owned(),
+            });
+        }
+        share.fill = FIRST_ELEMENTS;
+        Ok(share)
     }
 
     fn partition_operand(

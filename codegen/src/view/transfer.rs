@@ -1,6 +1,7 @@
 //! Loads, stores and copies through shares of tiles.
 
 use super::partition::Instruction;
+use super::remote::not_reached;
 use super::words::{held, words};
 use super::{Partition, ViewError};
 use crate::index::Expr;
@@ -534,7 +535,17 @@ impl Kernel {
         to: &[Reg],
         ty: Type,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(from, value, false)?;
+        let own = from.of_own_block();
+        let (at, inside) = self.place_of(&own, value, false)?;
+        if let Some(block) = from.view.block {
+            if inside.is_some() {
+                for &r in to {
+                    self.fill(r, from);
+                }
+            }
+            self.reach(inside, at, block, (ty, to, false));
+            return Ok(());
+        }
         let buffer = self.buffer(from.view.buffer);
         let (name, input) = (buffer.name.clone(), buffer.role == Role::Input);
         let cache = if at.space() == Space::Global && input {
@@ -573,8 +584,16 @@ impl Kernel {
         ty: Type,
         atomic: Option<Binary>,
     ) -> Result<(), ViewError> {
-        let (at, inside) = self.place_of(to, value, true)?;
+        let own = to.of_own_block();
+        let (at, inside) = self.place_of(&own, value, true)?;
         let name = self.buffer(to.view.buffer).name.clone();
+        if let Some(block) = to.view.block {
+            if atomic.is_some() {
+                return Err(not_reached("an atomic operation", &name));
+            }
+            self.reach(inside, at, block, (ty, from, true));
+            return Ok(());
+        }
         self.stored(inside.map(Into::into), ty, from, at, atomic);
         if at.space() == Space::Shared {
             let verb = atomic.map_or("write", |_| "combine");
@@ -604,6 +623,15 @@ impl Kernel {
             Class::B64 => self.set(Type::B64, r, 0),
             Class::B32 | Class::Pred => self.set(Type::B32, r, 0),
         }
+    }
+}
+
+impl Partition {
+    /// The same share of the block's own shared memory.
+    fn of_own_block(&self) -> Self {
+        let mut own = self.clone();
+        own.view.block = None;
+        own
     }
 }
 

@@ -40,7 +40,7 @@ use super::mma_sync::{
     C_16X8,
 };
 use super::{MmaAtom, Scalar, Target, tv};
-use crate::error::{LayoutError, attempt};
+use crate::error::{LayoutError, attempt, fits};
 use crate::layout::Layout;
 
 /// A sparse matrix instruction: A is stored with half of its elements.
@@ -196,6 +196,89 @@ impl SparseMmaAtom {
     /// ```
     pub const fn stored(&self) -> i64 {
         self.chunk / 2
+    }
+
+    /// Columns of A, of the whole, that a register of metadata of all lanes describes: those of one atom for each selector.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K8_TF32};
+    /// let atoms = [MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K8_TF32];
+    /// assert_eq!(atoms.map(|atom| atom.metadata_k()), [Ok(64), Ok(64), Ok(32)]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A number that overflows.
+    pub const fn metadata_k(&self) -> Result<i64, LayoutError> {
+        fits(
+            self.selectors().checked_mul(self.mma.k),
+            "the columns that metadata describes",
+        )
+    }
+
+    /// What a register of metadata holds: `(field, lane) -> row + M·chunk` over [`metadata_k`](Self::metadata_k) columns. Atom `selector` of
+    /// those along K reads its part of it. It follows from [`metadata`](Self::metadata) and [`providers`](Self::providers), and it is the
+    /// order of metadata in memory from which each lane loads a word: instructions of one type that differ in K share it.
+    ///
+    /// ```
+    /// use layout_core::atoms::{MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K64_S8};
+    /// let words = [MMA_SP_M16N8K16_F16, MMA_SP_M16N8K32_F16, MMA_SP_M16N8K64_S8].map(|atom| atom.metadata_word().unwrap());
+    /// assert_eq!(words[0].to_string(), "((4,2),(4,8)):((16,8),(64,1))");
+    /// assert_eq!(words[0], words[1]);
+    /// assert_eq!(words[2].to_string(), "(8,(2,2,8)):(16,(8,128,1))");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Selectors whose providers are not all lanes, each once.
+    pub const fn metadata_word(&self) -> Result<Layout, LayoutError> {
+        // (selector, provider) -> lane, inverted.
+        let of_lane = attempt!(self.providers.right_inverse());
+        if of_lane.size() != self.mma.threads || self.providers.size() != self.mma.threads {
+            return Err(LayoutError::NotBijective {
+                operation: "the providers of a sparse mma atom",
+                size: self.providers.size(),
+                cosize: self.mma.threads,
+            });
+        }
+        // (selector, provider) -> row + M·chunk of the provider's first field: chunks of an atom lie behind those of the one before.
+        let per_atom = self.mma.m * (self.mma.k / self.chunk);
+        let selectors = attempt!(Layout::mode(self.selectors(), per_atom));
+        let places = attempt!(Layout::tuple(&[selectors, attempt!(self.metadata.get(0))]));
+        Layout::tuple(&[
+            attempt!(self.metadata.get(1)).coalesce(),
+            attempt!(places.compose(&of_lane)).coalesce(),
+        ])
+    }
+
+    /// A word of metadata as it lies in memory: of row `at[0]` of atoms (M rows of A each), word `at[1]`. A row of atoms has as many words for
+    /// each [`metadata_k`](Self::metadata_k) columns as the atom has lanes. `field` gives the field of a row and a chunk of A.
+    ///
+    /// ```
+    /// use layout_core::atoms::MMA_SP_ORDERED_M16N8K32_F16;
+    /// // Every chunk stores its elements 1 and 3, but for chunk 5 of row 9, which stores 0 and 1.
+    /// let field = |row: i64, chunk: i64| if (row, chunk) == (9, 5) { 0b0100 } else { 0b1101 };
+    /// let words = [4, 5].map(|word| MMA_SP_ORDERED_M16N8K32_F16.metadata_in_memory([0, word], field).unwrap());
+    /// // Lane 4·1 + 1 has chunks 4 to 7 of rows 1 and 9.
+    /// assert_eq!(words, [0xdddd_dddd, 0xdd4d_dddd]);
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`metadata_word`](Self::metadata_word).
+    pub fn metadata_in_memory(
+        &self,
+        [row, word]: [i64; 2],
+        field: impl Fn(i64, i64) -> u32,
+    ) -> Result<u32, LayoutError> {
+        let (layout, lanes, m) = (self.metadata_word()?, self.mma.threads, self.mma.m);
+        let chunks = self.metadata_k()? / self.chunk;
+        let (block, lane) = (word / lanes, word % lanes);
+        Ok((0..layout.size() / lanes).fold(0, |sum, number| {
+            let at = layout.at(&[number, lane]);
+            let bits = field(m * row + at % m, chunks * block + at / m) & 0xf;
+            sum | bits << (4 * number)
+        }))
     }
 
     /// The lane and the field (4 bits, the lowest being field 0) that say which elements of a chunk of A are stored.

@@ -12,15 +12,17 @@
 //!
 //! The first mode of the result is the thread, the second is its elements. A [`ThreadMma`] fixes the thread:
 //! `partition_c` gives `(FrgV, restM, restN)`.
+//!
+//! Of a sparse instruction ([`TiledMma::sparse`]) A is the compressed one, over `(M, K/2)`, and there is a fourth operand, the metadata:
+//! words of 32 bits over `(M/m, words of a row of atoms)`, which are cut the same way with a word a lane as the fragment.
 
-use super::{beside, in_range};
-use crate::atoms::MmaAtom;
+use super::in_range;
+use super::thread_mma::ThreadMma;
+use crate::atoms::{MmaAtom, SparseMmaAtom};
 use crate::composition::Tiler;
 use crate::error::{LayoutError, attempt, fits};
-use crate::int_tuple::IntTuple;
 use crate::layout::Layout;
 use crate::strided::Strided;
-use crate::swizzled::Swizzled;
 
 /// An operand of a matrix instruction, with the axes that it runs over.
 ///
@@ -38,17 +40,31 @@ pub enum Operand {
     B,
     /// C and D, over (M, N).
     C,
+    /// The metadata of a sparse A, in words: over (rows of atoms, words). A row of atoms has as many words for each
+    /// [`metadata_k`](SparseMmaAtom::metadata_k) columns of A as the atom has lanes, in their order.
+    Metadata,
 }
 
 impl Operand {
     /// The axes, 0 for M, 1 for N, 2 for K.
-    const fn axes(self) -> (usize, usize) {
+    pub(super) const fn axes(self) -> (usize, usize) {
         match self {
-            Self::A => (0, 2),
+            Self::A | Self::Metadata => (0, 2),
             Self::B => (1, 2),
             Self::C => (0, 1),
         }
     }
+}
+
+/// The instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "values of the algebra are `Copy`, and this crate does not allocate"
+)]
+enum Atom {
+    Dense(MmaAtom),
+    Sparse(SparseMmaAtom),
 }
 
 /// An atom, the layout of the atoms, and the tile that they make together.
@@ -64,7 +80,7 @@ impl Operand {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[must_use]
 pub struct TiledMma {
-    atom: MmaAtom,
+    atom: Atom,
     /// `(lane, m, n, k) -> thread`.
     threads: Layout,
     /// Atoms along M, N, K.
@@ -128,12 +144,78 @@ impl TiledMma {
     ///
     /// # Errors
     ///
-    /// A layout of atoms without three modes; a tile that the atoms do not divide; an instruction of several blocks.
+    /// A layout of atoms without three modes; a tile that the atoms do not divide; an instruction of several blocks, or with a sparse A
+    /// ([`sparse`](Self::sparse)).
     pub const fn with_tile(
         atom: MmaAtom,
         atoms: &Layout,
         tile: &[Layout; 3],
     ) -> Result<Self, LayoutError> {
+        if atom.a.size() < atom.m * atom.k {
+            return Err(LayoutError::Unsupported {
+                operation: "a tiled mma",
+                given: atom.name,
+                accepted: "an instruction that reads all of A; of one with a sparse A, the SparseMmaAtom (TiledMma::sparse)",
+            });
+        }
+        Self::tiled(Atom::Dense(atom), atoms, tile)
+    }
+
+    /// A sparse instruction repeated, as [`new`](Self::new): A is the compressed one, over (M, K/2).
+    ///
+    /// ```
+    /// use layout_core::{Layout, Operand, TiledMma, atoms};
+    /// let warps = Layout::parse("(2,2,1):(1,2,0)").unwrap();
+    /// let mma = TiledMma::sparse(atoms::MMA_SP_ORDERED_M16N8K16_F16, &warps, [32, 16, 64]).unwrap();
+    /// assert_eq!(mma.tile_shape(), [32, 16, 64]);
+    /// assert_eq!(mma.operand_shape(Operand::A), (32, 32)); // M and K/2
+    /// // Two rows of atoms, and for the four atoms along K a word a lane.
+    /// assert_eq!(mma.operand_shape(Operand::Metadata), (2, 32));
+    /// // A tile is as deep as a register of metadata describes.
+    /// assert!(TiledMma::sparse(atoms::MMA_SP_ORDERED_M16N8K16_F16, &warps, [32, 16, 16]).is_err());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`with_tile`](Self::with_tile) and [`SparseMmaAtom::checked`]; a tile whose K is not a multiple of
+    /// [`metadata_k`](SparseMmaAtom::metadata_k); more than one atom along K, whose warps would have parts of sums.
+    pub const fn sparse(
+        atom: SparseMmaAtom,
+        atoms: &Layout,
+        [m, n, k]: [i64; 3],
+    ) -> Result<Self, LayoutError> {
+        let atom = attempt!(atom.checked());
+        let each = attempt!(atom.metadata_k());
+        if k % each != 0 {
+            return Err(LayoutError::NotMultiple {
+                operation: "the tile of a sparse tiled mma",
+                argument: "the size in K",
+                value: k,
+                divisor: each,
+            });
+        }
+        let tile = [
+            attempt!(Layout::mode(m, 1)),
+            attempt!(Layout::mode(n, 1)),
+            attempt!(Layout::mode(k, 1)),
+        ];
+        let tiled = attempt!(Self::tiled(Atom::Sparse(atom), atoms, &tile));
+        if tiled.counts[2] != 1 {
+            return Err(LayoutError::NumberMismatch {
+                operation: "a sparse tiled mma",
+                argument: "the number of atoms along K",
+                value: tiled.counts[2],
+                expected: 1,
+            });
+        }
+        Ok(tiled)
+    }
+
+    const fn tiled(of: Atom, atoms: &Layout, tile: &[Layout; 3]) -> Result<Self, LayoutError> {
+        let atom = match of {
+            Atom::Dense(atom) => atom,
+            Atom::Sparse(sparse) => sparse.mma,
+        };
         if atom.blocks > 1 {
             return Err(LayoutError::Unsupported {
                 operation: "a tiled mma",
@@ -166,7 +248,7 @@ impl TiledMma {
         let lanes = attempt!(Layout::mode(atom.threads, 1));
         let threads = attempt!(lanes.tiled_product(&Tiler::Layout(atoms)));
         Ok(Self {
-            atom,
+            atom: of,
             threads,
             counts,
             tile: *tile,
@@ -181,7 +263,26 @@ impl TiledMma {
     /// assert_eq!(mma.atom(), atoms::MMA_M16N8K16_F16);
     /// ```
     pub const fn atom(&self) -> MmaAtom {
-        self.atom
+        match self.atom {
+            Atom::Dense(atom) => atom,
+            Atom::Sparse(sparse) => sparse.mma,
+        }
+    }
+
+    /// The instruction with its metadata, if it is [sparse](Self::sparse).
+    ///
+    /// ```
+    /// use layout_core::{Layout, TiledMma, atoms};
+    /// let one = Layout::parse("(1,1,1):(0,0,0)").unwrap();
+    /// let mma = TiledMma::sparse(atoms::MMA_SP_M16N8K32_F16, &one, [16, 8, 64]).unwrap();
+    /// assert_eq!(mma.sparse_atom(), Some(atoms::MMA_SP_M16N8K32_F16));
+    /// assert_eq!(TiledMma::new(atoms::MMA_M16N8K16_F16, &one).unwrap().sparse_atom(), None);
+    /// ```
+    pub const fn sparse_atom(&self) -> Option<SparseMmaAtom> {
+        match self.atom {
+            Atom::Dense(_) => None,
+            Atom::Sparse(sparse) => Some(sparse),
+        }
     }
 
     /// `(lane, m, n, k) -> thread`.
@@ -229,16 +330,54 @@ impl TiledMma {
     /// assert_eq!(mma.operand_shape(Operand::B), (16, 16)); // N and K
     /// ```
     pub const fn operand_shape(&self, operand: Operand) -> (i64, i64) {
-        let (i, j) = operand.axes();
-        (self.tile[i].size(), self.tile[j].size())
+        match self.operand_tile(operand) {
+            Ok([first, second]) => (first.size(), second.size()),
+            // `sparse` has made the same tiles.
+            Err(_) => (0, 0),
+        }
     }
 
-    const fn fragment(&self, operand: Operand) -> Layout {
-        match operand {
-            Operand::A => self.atom.a,
-            Operand::B => self.atom.b,
-            Operand::C => self.atom.c,
-        }
+    /// The coordinates of an operand's two axes that the tile takes.
+    const fn operand_tile(&self, operand: Operand) -> Result<[Layout; 2], LayoutError> {
+        let (i, j) = operand.axes();
+        let (atom, tile) = (self.atom(), [self.tile[i], self.tile[j]]);
+        // Tiles of a sparse instruction are in order.
+        let [first, second] = match (self.atom, operand) {
+            (Atom::Sparse(_), Operand::A) => [tile[0].size(), tile[1].size() / 2],
+            (Atom::Sparse(sparse), Operand::Metadata) => {
+                let words = tile[1].size() / attempt!(sparse.metadata_k()) * atom.threads;
+                [tile[0].size() / atom.m, words]
+            }
+            _ => return Ok(tile),
+        };
+        Ok([
+            attempt!(Layout::mode(first, 1)),
+            attempt!(Layout::mode(second, 1)),
+        ])
+    }
+
+    /// The extents of an operand's axes in an atom, and `(thread, value) -> coordinate` of them.
+    const fn fragment(&self, operand: Operand) -> Result<([i64; 2], Layout), LayoutError> {
+        let (i, j) = operand.axes();
+        let atom = self.atom();
+        let extents = [extent_of(&atom, i), extent_of(&atom, j)];
+        Ok(match (operand, self.atom) {
+            (Operand::A, Atom::Sparse(_)) => ([extents[0], extents[1] / 2], atom.a),
+            (Operand::A, Atom::Dense(_)) => (extents, atom.a),
+            (Operand::B, _) => (extents, atom.b),
+            (Operand::C, _) => (extents, atom.c),
+            (Operand::Metadata, Atom::Sparse(_)) => (
+                [1, atom.threads],
+                attempt!(Layout::flat(&[atom.threads, 1], &[1, 0])),
+            ),
+            (Operand::Metadata, Atom::Dense(_)) => {
+                return Err(LayoutError::Unsupported {
+                    operation: "the metadata of a tiled mma",
+                    given: atom.name,
+                    accepted: "a sparse instruction (TiledMma::sparse)",
+                });
+            }
+        })
     }
 
     /// `((ThrV,(Thr0,Thr1)),(FrgV,(Rest0,Rest1,…)))` of a tensor over the operand's axes; further modes of the tensor stay at
@@ -262,21 +401,21 @@ impl TiledMma {
         tensor: &Strided<K>,
     ) -> Result<Strided<K>, LayoutError> {
         let (i, j) = operand.axes();
+        let ([first, second], fragment) = attempt!(self.fragment(operand));
+        let tile = attempt!(self.operand_tile(operand));
         let permuted = attempt!(
             attempt!(tensor.logical_divide(&Tiler::Modes(&[
-                Tiler::Layout(&self.tile[i]),
-                Tiler::Layout(&self.tile[j])
+                Tiler::Layout(&tile[0]),
+                Tiler::Layout(&tile[1])
             ])))
             .exact()
         );
-        let (first, second) = (extent_of(&self.atom, i), extent_of(&self.atom, j));
         let by_atom = attempt!(
             attempt!(
                 permuted.zipped_divide(&Tiler::Modes(&[Tiler::Int(first), Tiler::Int(second)]))
             )
             .exact()
         );
-        let fragment = self.fragment(operand);
         let tv = attempt!(attempt!(by_atom.get(0)).compose(&fragment));
         let by_thread = attempt!(
             attempt!(attempt!(by_atom.get(1)).zipped_divide(&Tiler::Modes(&[
@@ -404,7 +543,7 @@ impl TiledMma {
                 cosize: self.threads.cosize(),
             });
         }
-        let lanes = self.atom.threads;
+        let lanes = self.atom().threads;
         let mut stride = [0; 4];
         stride[0] = 1;
         stride[i + 1] = lanes;
@@ -430,8 +569,8 @@ impl TiledMma {
     pub const fn get_slice(&self, thread: i64) -> Result<ThreadMma, LayoutError> {
         attempt!(in_range(thread, self.threads()));
         let mut place = attempt!(self.threads.preimage(thread));
-        let lane = place % self.atom.threads;
-        place /= self.atom.threads;
+        let lane = place % self.atom().threads;
+        place /= self.atom().threads;
         let mut atom = [0; 3];
         let mut axis = 0;
         while axis < 3 {
@@ -452,133 +591,6 @@ const fn extent_of(atom: &MmaAtom, axis: usize) -> i64 {
         0 => atom.m,
         1 => atom.n,
         _ => atom.k,
-    }
-}
-
-/// One thread of a [`TiledMma`].
-///
-/// ```
-/// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-/// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(2,2,1):(1,2,0)").unwrap()).unwrap();
-/// let thread = mma.get_slice(37).unwrap(); // lane 5 of the warp below the first
-/// let c = Swizzled::parse("(32,16):(16,1)").unwrap();
-/// assert_eq!(thread.partition_c(&c).unwrap().index(0), (16 + 1) * 16 + 2);
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[must_use]
-pub struct ThreadMma {
-    mma: TiledMma,
-    lane: i64,
-    atom: [i64; 3],
-}
-
-impl ThreadMma {
-    /// The thread's elements of a tensor over the operand's axes: `(FrgV, Rest0, Rest1, …)`.
-    ///
-    /// ```
-    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition(Operand::A, &a).unwrap();
-    /// assert_eq!(part.to_string(), "34 o ((2,2,2),1,2):((1,256,8),0,16)");
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition<const K: usize>(
-        &self,
-        operand: Operand,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        let thrfrg = attempt!(self.mma.thrfrg(operand, &tensor.layout));
-        let threads = attempt!(thrfrg.get(0));
-        let held = attempt!(thrfrg.get(1));
-        let (i, j) = operand.axes();
-        let atom = attempt!(IntTuple::flat(&[self.atom[i], self.atom[j]]));
-        let coordinate = attempt!(IntTuple::tuple(&[IntTuple::int(self.lane), atom]));
-        let offset = attempt!(threads.vector_at(&coordinate));
-        let layout = attempt!(beside(&attempt!(held.get(0)), &attempt!(held.get(1))));
-        tensor.moved(&offset, layout)
-    }
-
-    /// The thread's elements of A, a tensor over (M, K).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_a(&Swizzled::parse("(16,16):(16,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 8 * 16 + 18));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_a<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::A, tensor)
-    }
-
-    /// The thread's elements of B, a tensor over (N, K).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_b(&Swizzled::parse("(8,16):(16,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (18, 19, 26));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_b<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::B, tensor)
-    }
-
-    /// The thread's elements of C, a tensor over (M, N).
-    ///
-    /// ```
-    /// use layout_core::{Layout, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let part = mma.get_slice(5).unwrap().partition_c(&Swizzled::parse("(16,8):(8,1)").unwrap()).unwrap();
-    /// assert_eq!((part.index(0), part.index(1), part.index(2)), (10, 11, 74));
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn partition_c<const K: usize>(
-        &self,
-        tensor: &Swizzled<K>,
-    ) -> Result<Swizzled<K>, LayoutError> {
-        self.partition(Operand::C, tensor)
-    }
-
-    /// The compact layout of the registers that hold such a part: `(FrgV, Rest0, Rest1)`, first mode fastest.
-    ///
-    /// ```
-    /// use layout_core::{Layout, Operand, Swizzled, TiledMma, atoms};
-    /// let mma = TiledMma::new(atoms::MMA_M16N8K16_F16, &Layout::parse("(1,1,1):(0,0,0)").unwrap()).unwrap();
-    /// let a = Swizzled::parse("(16,32):(32,1)").unwrap();
-    /// let registers = mma.get_slice(5).unwrap().fragment(Operand::A, &a).unwrap();
-    /// assert_eq!(registers.to_string(), "((2,2,2),1,2):((1,2,4),0,8)");
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`TiledMma::thrfrg`].
-    pub const fn fragment<const K: usize>(
-        &self,
-        operand: Operand,
-        tensor: &Swizzled<K>,
-    ) -> Result<Layout, LayoutError> {
-        let part = attempt!(self.partition(operand, tensor));
-        Layout::compact(part.layout().shape())
     }
 }
 

@@ -31,9 +31,11 @@
 
 mod copy;
 mod mma;
+mod thread_mma;
 
 pub use copy::{ThreadCopy, TiledCopy};
-pub use mma::{Operand, ThreadMma, TiledMma};
+pub use mma::{Operand, TiledMma};
+pub use thread_mma::ThreadMma;
 
 use crate::composition::Tiler;
 use crate::error::{LayoutError, attempt};

@@ -11,9 +11,10 @@ use layout_core::{Layout, LayoutError};
 use super::{Kernel, RingHandle};
 use crate::index::Expr;
 use crate::index::layout::index;
-use crate::ir::hopper::{Hopper, Side};
+use crate::ir::Address;
+use crate::ir::hopper::{Hopper, Remote, Side};
 use crate::ir::inst::Axis;
-use crate::ir::value::{Class, Reg};
+use crate::ir::value::{Class, Reg, Type};
 
 /// Blocks of a cluster at most; more than 8 take an attribute of the launch (CUDA C++ Programming Guide, thread block clusters).
 const MOST: u32 = 8;
@@ -84,13 +85,35 @@ impl Kernel {
         blocks.next_multiple_of(self.cluster[axis as usize].into())
     }
 
-    /// The rank of this block among those of its cluster along an axis, whose index [`Kernel::block_index`] gave.
-    pub(crate) fn cluster_rank(&mut self, axis: Axis) -> Result<Expr, LayoutError> {
+    /// The rank of this block among those of its cluster along an axis, which counts tiles or blocks already: the block's index modulo the blocks of a cluster.
+    ///
+    /// ```
+    /// use layout_codegen::ir::{Axis, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// k.clusters([4, 1, 1]);
+    /// k.blocks(Axis::X, 8)?;
+    /// let rank = k.cluster_rank(Axis::X)?;
+    /// assert_eq!(k.range(rank), (0, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Counts of blocks that no layout has. An axis that counts nothing yet is a mistake that [`Kernel::build`] reports.
+    pub fn cluster_rank(&mut self, axis: Axis) -> Result<Expr, LayoutError> {
         let blocks = i64::from(self.cluster[axis as usize]);
         if blocks == 1 {
             return Ok(self.pool.constant(0));
         }
         let limit = self.grid_limit[axis as usize];
+        if limit < blocks as u64 {
+            self.mistake(format!(
+                "the rank of a block along {}: let the axis count tiles or blocks first",
+                ['x', 'y', 'z'][axis as usize]
+            ));
+            return Ok(self.pool.constant(0));
+        }
         let block = self.block_index(axis, limit);
         let clusters = (limit as i64 + blocks - 1) / blocks;
         let rank = Layout::flat(&[blocks, clusters], &[1, 0])?;
@@ -99,9 +122,53 @@ impl Kernel {
         Ok(self.pool.pin(rank))
     }
 
-    /// Waits for all threads of the cluster.
-    pub(crate) fn cluster_barrier(&mut self) {
-        self.push_hopper(None, Hopper::ClusterBarrier);
+    /// Waits for all threads of the cluster, and orders no accesses but the making of mbarriers.
+    pub(crate) fn meet_cluster(&mut self) {
+        let orders = false;
+        self.push_hopper(None, Hopper::ClusterBarrier { orders });
+    }
+
+    /// All threads of the cluster arrive before any goes on, and see what the others wrote to shared memory, their own and that of other blocks
+    /// ([`View::in_block`](crate::view::View::in_block)). It stands outside of branches, loops and roles.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Kernel};
+    ///
+    /// let mut k = Kernel::new("k", 128);
+    /// k.clusters([2, 1, 1]);
+    /// k.blocks(Axis::X, 2)?;
+    /// k.cluster_barrier();
+    /// assert!(k.build(Arch(90))?.ptx.contains("barrier.cluster.arrive.release;"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn cluster_barrier(&mut self) {
+        self.at_line();
+        let orders = true;
+        self.push_hopper(None, Hopper::ClusterBarrier { orders });
+    }
+
+    /// A load or a store of what lies at the same place of the shared memory of another block of the cluster.
+    pub(crate) fn reach(
+        &mut self,
+        guard: Option<Reg>,
+        at: Address,
+        rank: Expr,
+        (ty, values, stores): (Type, &[Reg], bool),
+    ) {
+        self.note_width(at, ty.bytes() * values.len() as u32);
+        let (block, there) = (self.value(rank), self.reg(Class::B32));
+        let remote = Remote {
+            at,
+            block,
+            rank,
+            there,
+            ty,
+            values: values.to_vec(),
+            stores,
+        };
+        self.push_hopper(guard.map(Into::into), Hopper::Remote(remote));
     }
 
     /// Waits until every stage of the first `uses` uses is given back: behind them no arrival is on its way to this block.

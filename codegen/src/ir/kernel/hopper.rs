@@ -176,7 +176,7 @@ impl Kernel {
         self.push_hopper(Some(only.into()), Hopper::BarrierInitFence);
         if self.has_clusters() {
             // Other blocks of the cluster arrive at them, too.
-            self.cluster_barrier();
+            self.meet_cluster();
         } else {
             self.barrier();
         }

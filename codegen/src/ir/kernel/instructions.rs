@@ -10,7 +10,7 @@ use super::Kernel;
 use crate::index::Expr;
 use crate::index::code::type_of;
 use crate::ir::Address;
-use crate::ir::inst::{Binary, Cache, Inst, Shuffle, Statement, Unary};
+use crate::ir::inst::{Binary, Cache, Inst, Metadata, Shuffle, Statement, Unary};
 use crate::ir::meaning::Meaning;
 use crate::ir::node::{Comment, Node};
 use crate::ir::value::{Class, Cmp, Logic, Pred, Reg, Src, Type};
@@ -364,12 +364,24 @@ impl Kernel {
         a: &[Reg],
         b: &[Reg],
     ) {
+        self.multiply_accumulate_by(atom, d, (a, None), b);
+    }
+
+    /// The same, of an A that is sparse if it has metadata.
+    pub(crate) fn multiply_accumulate_by(
+        &mut self,
+        atom: &Arc<MmaAtom>,
+        d: &[Reg],
+        (a, metadata): (&[Reg], Option<Metadata>),
+        b: &[Reg],
+    ) {
         self.push(Inst::Mma {
             atom: Arc::clone(atom),
             d: d.to_vec(),
             a: a.to_vec(),
             b: b.to_vec(),
             c: d.to_vec(),
+            metadata,
         });
     }
 

@@ -1,12 +1,23 @@
 //! Mistakes in clusters: who gets a copy, who is told that a stage is given back, when blocks meet.
 
 use super::hopper::{Edit, Is, edit, node};
-use super::kinds::{Make, drop_node, kind};
-use crate::ir::{Entry, Hopper};
+use super::kinds::{Make, drop_node, inst, kind, statement};
+use crate::ir::{Entry, Hopper, Inst, Node, Remote};
+
+/// The access to another block that an instruction is.
+fn reached(node: &Node) -> Option<&Remote> {
+    match inst(node)? {
+        Inst::Hopper(h) => match &**h {
+            Hopper::Remote(remote) => Some(remote),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 /// The kinds, for a kernel whose blocks run in clusters; none of another has a place for them.
 pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
-    let meets: Is = |h| matches!(h, Hopper::ClusterBarrier);
+    let meets: Is = |h| matches!(h, Hopper::ClusterBarrier { .. });
     let shared: Is = |h| {
         matches!(
             h,
@@ -60,7 +71,64 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             },
         ),
     ];
-    let edits: [(&'static str, Is, Edit); 6] = [
+    let remote: Is = |h| matches!(h, Hopper::Remote(_));
+    all.extend([
+        kind(
+            entry,
+            "an access to another block left out",
+            node(remote),
+            drop_node,
+        ),
+        kind(
+            entry,
+            "an access to another block twice",
+            node(remote),
+            |list, i| list.insert(i, list[i].clone()),
+        ),
+        kind(
+            entry,
+            "an access to the block of the access behind it",
+            node(remote),
+            move |list, i| {
+                let mut later = list.get(i + 1..).unwrap_or_default().iter();
+                let other = later.find_map(reached).map(|r| r.block);
+                if let Some(other) = other
+                    && let Some(statement) = statement(&mut list[i])
+                    && let Inst::Hopper(h) = &mut statement.inst
+                    && let Hopper::Remote(r) = &mut **h
+                {
+                    r.block = other;
+                }
+            },
+        ),
+        kind(
+            entry,
+            "a barrier of the block for one of the cluster",
+            node(meets),
+            |list, i| list[i] = Node::Inst(Inst::Barrier.into()),
+        ),
+    ]);
+    let edits: [(&'static str, Is, Edit); 10] = [
+        ("a cluster that meets and orders nothing", meets, |h| {
+            if let Hopper::ClusterBarrier { orders } = h {
+                *orders = false;
+            }
+        }),
+        ("an access to another block moved", remote, |h| {
+            if let Hopper::Remote(r) = h {
+                r.at = r.at.moved(4);
+            }
+        }),
+        ("an access to another block moved back", remote, |h| {
+            if let Hopper::Remote(r) = h {
+                r.at = r.at.moved(-128);
+            }
+        }),
+        ("an access to a block by another number", remote, |h| {
+            if let Hopper::Remote(r) = h {
+                r.block = r.at.base();
+            }
+        }),
         ("a copy to the own block alone", shared, |h| {
             if let Hopper::TensorCopy { blocks, .. } = h {
                 *blocks = None;
@@ -164,7 +232,7 @@ mod tests {
     fn blocks_begin_alone(entry: &mut Entry) {
         for node in &mut entry.nodes {
             if let Node::Inst(s) = node
-                && matches!(&s.inst, Inst::Hopper(h) if **h == Hopper::ClusterBarrier)
+                && matches!(&s.inst, Inst::Hopper(h) if matches!(**h, Hopper::ClusterBarrier { .. }))
             {
                 s.inst = Inst::Barrier;
             }

@@ -53,7 +53,7 @@ fn printed(subject: &Subject, entry: &Entry) -> String {
         .chain(&subject.others)
         .cloned()
         .collect();
-    if entry.rings.is_empty() && entry.tensor_maps.is_empty() {
+    if entry.rings.is_empty() && entry.tensor_maps.is_empty() && entry.cluster_blocks() == 1 {
         module(&all, "7.0", "sm_80")
     } else {
         module(&all, "8.0", "sm_90a")

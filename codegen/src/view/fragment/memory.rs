@@ -49,7 +49,11 @@ impl Kernel {
     pub fn load_fragment(&mut self, from: &Partition) -> Result<Fragment, ViewError> {
         self.at_line();
         let matrices = matches!(from.by, Instruction::Matrices { .. });
-        let factor = matrices || matches!(from.operand, Some(Operand::A | Operand::B));
+        let factor = matrices
+            || matches!(
+                from.operand,
+                Some(Operand::A | Operand::B | Operand::Metadata)
+            );
         let fragment = self.empty_fragment(from, factor)?;
         match &from.by {
             Instruction::Plain => {

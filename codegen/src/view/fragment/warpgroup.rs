@@ -43,6 +43,8 @@ pub enum Multiplicand<'f> {
     Fragment(&'f Fragment),
     /// A tile in shared memory.
     Shared(&'f View),
+    /// A fragment of the stored half of a sparse A, and of its metadata ([`View::partition_metadata`]).
+    Sparse(&'f Fragment, &'f Fragment),
 }
 
 impl<'f> From<&'f Fragment> for Multiplicand<'f> {
@@ -54,6 +56,12 @@ impl<'f> From<&'f Fragment> for Multiplicand<'f> {
 impl<'f> From<&'f View> for Multiplicand<'f> {
     fn from(view: &'f View) -> Self {
         Self::Shared(view)
+    }
+}
+
+impl<'f> From<(&'f Fragment, &'f Fragment)> for Multiplicand<'f> {
+    fn from((stored, metadata): (&'f Fragment, &'f Fragment)) -> Self {
+        Self::Sparse(stored, metadata)
     }
 }
 
@@ -140,13 +148,20 @@ impl Kernel {
                 "a tile of a stage: wgmma reads B from shared memory".to_owned(),
             ));
         };
+        if let Multiplicand::Sparse(a, _) = a {
+            return Err(refuse(
+                'A',
+                format!("{} with metadata", a.describe()),
+                "all of A, without metadata".to_owned(),
+            ));
+        }
         let &[rows, columns] = c.shape() else {
             return Err(refuse('C', c.describe(), "rows and columns".to_owned()));
         };
         let b_shape = b.tile_shape(self)?.to_vec();
         let depth = b_shape.last().copied().unwrap_or(0);
         let a_shape = match a {
-            Multiplicand::Fragment(a) => {
+            Multiplicand::Fragment(a) | Multiplicand::Sparse(a, _) => {
                 a.own(self)?;
                 a.shape().to_vec()
             }
@@ -189,7 +204,7 @@ impl Kernel {
         // Of a fragment the registers of each atom, those one below the other first.
         let fragment: Option<Vec<Vec<Reg>>> = match a {
             Multiplicand::Shared(_) => None,
-            Multiplicand::Fragment(a) => {
+            Multiplicand::Fragment(a) | Multiplicand::Sparse(a, _) => {
                 let tv = operand_tv(mma, Operand::A, &[rows, depth])?;
                 // B comes from its stage in the order of k, and so does A.
                 let each = atom.a.get(1)?.size();
@@ -222,7 +237,7 @@ impl Kernel {
                 let operand = (element_of(atom.a_type), 'A');
                 Some((a, self.described(&atom, a, operand)?))
             }
-            Multiplicand::Fragment(_) => None,
+            Multiplicand::Fragment(_) | Multiplicand::Sparse(..) => None,
         };
         let of_b = self.described(&atom, b, (element_of(atom.b_type), 'B'))?;
         let group = self.pool.shr(c.thread, 7);

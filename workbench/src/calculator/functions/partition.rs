@@ -44,10 +44,10 @@ pub(super) fn partition(args: &Args<'_>) -> Answer {
         }
         "atom_a" | "atom_b" | "atom_c" => {
             args.count(1, 1)?;
-            let take: Take<Layout> = match operand(args.name) {
-                Operand::A => |atom| multiplies(atom).map(|mma| mma.a),
-                Operand::B => |atom| multiplies(atom).map(|mma| mma.b),
-                Operand::C => |atom| match atom {
+            let take: Take<Layout> = match args.name {
+                "atom_a" => |atom| multiplies(atom).map(|mma| mma.a),
+                "atom_b" => |atom| multiplies(atom).map(|mma| mma.b),
+                _ => |atom| match atom {
                     Atom::Accumulator(d, _) => Some(d.layout),
                     _ => multiplies(atom).map(|mma| mma.c),
                 },

@@ -37,6 +37,7 @@ const TILE: [i64; 3] = [64, 64, 64];
 const MOST: i64 = 1 << 15;
 
 /// The rings of a product.
+#[expect(clippy::large_enum_variant, reason = "a kernel has few rings")]
 enum Rings {
     Both(Ring<'static, 2>),
     Each(Ring<'static, 1>, Ring<'static, 1>),

@@ -6,6 +6,7 @@
 mod attention;
 mod data;
 mod hopper;
+mod remote;
 
 use ptx_emulator::{
     Arg, GlobalMemory, Launch, Module, Options, TensorElement, TensorMap, TensorSwizzle, run,
