@@ -655,7 +655,7 @@ fn the_operator_of_the_hosts_page_launches_the_kernel() {
         "\"examples/hosts\"",
         &format!("{:?}", hosts.display().to_string()),
     );
-    let used = r#"
+    let used = r"
 x = torch.Tensor((5, 300))
 y = softmax(x)
 assert y.shape == (5, 300) and softmax.fake(x).shape == (5, 300)
@@ -663,7 +663,7 @@ try:
     softmax(torch.Tensor((5, 769)))
 except ValueError as error:
     print(error)
-"#;
+";
     std::fs::write(folder.path().join("torch.py"), TORCH).expect("written");
     std::fs::write(
         folder.path().join("main.py"),
