@@ -17,7 +17,7 @@
 //! assert_eq!(TILE.to_string(), "Sw<3,3,3> o (64,64):(64,1)");
 //! ```
 //!
-//! Generate index code for your own kernel ([`index_fn!`], [`ptx_index!`]; CUDA C and OpenCL C by [`codegen::index`]):
+//! Generate index code for a kernel ([`index_fn!`], [`ptx_index!`]; CUDA C and OpenCL C by [`codegen::index`]):
 //!
 //! ```
 //! use tilewright::{index_fn, ptx_index};

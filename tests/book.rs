@@ -157,3 +157,96 @@ fn the_crate_page_and_the_readme_show_the_same_three_uses() {
     assert_eq!(uses.len(), 3);
     assert_eq!(uses, snippets(&read(&root().join("README.md")))[..3]);
 }
+
+/// The most pages and words that the book has, README included.
+const PAGES: usize = 24;
+const WORDS: usize = 35_000;
+
+/// Phrases of the left column of the vocabulary that have no other meaning: words in order, each with its forms.
+const PHRASES: [&[&str]; 21] = [
+    &["take|takes|taking", "tile", "after", "tile"],
+    &["dealt", "out"],
+    &["taker|takers"],
+    &["own", "kernel|kernels"],
+    &["kernel|kernels", "of", "one's|your|our", "own"],
+    &["give|gives|given|giving", "a|the|its", "stage", "back"],
+    &["stage|stages", "that", "is|are", "held"],
+    &["stored", "in", "a", "straight", "line"],
+    &["exchanged", "product|products"],
+    &["product|products|plan|plans", "of", "warpgroups"],
+    &["beside", "the", "previous", "kernel"],
+    &["tell|tells", "its|their", "coordinates", "apart"],
+    &["pass|passes|passed", "the", "turn", "on"],
+    &["turn|turns", "of", "a|the", "loop"],
+    &["hand|hands", "over"],
+    &["use", "i", "of", "a|the", "ring"],
+    &["begin|begins", "lines|sectors"],
+    &["parts", "of", "sums"],
+    &["kept", "by", "the", "launch"],
+    &["blocks", "in", "a", "rectangle"],
+    &["to", "cut", "a", "problem"],
+];
+
+/// README and the pages, by name.
+fn book() -> Vec<(String, String)> {
+    let page = |name: String| {
+        (
+            format!("docs/{name}"),
+            read(&root().join("docs").join(&name)),
+        )
+    };
+    let mut all: Vec<(String, String)> = pages().into_iter().map(page).collect();
+    all.push(("README.md".to_owned(), read(&root().join("README.md"))));
+    all
+}
+
+/// Whether the words contain the phrase.
+fn has(words: &[String], phrase: &[&str]) -> bool {
+    let fits = |(word, forms): (&String, &&str)| forms.split('|').any(|form| form == word);
+    words
+        .windows(phrase.len())
+        .any(|window| window.iter().zip(phrase).all(fits))
+}
+
+/// The words of a text in lower case; a hyphen and an apostrophe belong to the word.
+fn words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase().replace('’', "'");
+    let parts = lower.split(|c: char| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '\''));
+    let kept = parts.filter(|part| !part.is_empty());
+    kept.map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn the_book_has_the_words_of_the_field() {
+    let sample = words("Blocks take\ntile after *tile*, and `own-kernels.md` is a link.");
+    assert!(has(&sample, PHRASES[0]) && !has(&sample, PHRASES[3]));
+    for (name, text) in book() {
+        let words = words(&text);
+        for phrase in PHRASES {
+            let phrase_text = phrase.join(" ");
+            assert!(!has(&words, phrase), "{name} has: {phrase_text}");
+        }
+    }
+}
+
+#[test]
+fn the_book_is_short() {
+    let mut count = 0;
+    for (_, text) in book() {
+        let mut generated = false;
+        for line in prose(&text) {
+            generated |= line.starts_with("<!-- generated");
+            if !generated {
+                let tokens = line.split_whitespace();
+                count += tokens.filter(|t| t.contains(char::is_alphanumeric)).count();
+            }
+            generated &= !line.starts_with("<!-- /generated");
+        }
+    }
+    let number = pages().len();
+    assert!(number <= PAGES, "{number} pages");
+    assert!(
+        count <= WORDS,
+        "{count} words without code and generated parts"
+    );
+}

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::{Value, json};
+use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::{Gemm, Operands, Plan, PlanError, ProblemError};
 use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::codegen::select::{Candidate, Reason, Wanted};
@@ -73,9 +74,13 @@ fn list(args: &PlansArgs) -> Outcome {
     let mut text = String::new();
     for p in &chosen {
         let (m, n, k) = p.tile();
+        let everywhere = Arch::ALL
+            .iter()
+            .all(|&arch| arch < p.min_arch() || p.runs_on(arch));
+        let later = if everywhere { "and later" } else { "only" };
         let _ = writeln!(
             text,
-            "{:<29} {:<8} {} and later   tile {m}x{n}x{k}, {} threads",
+            "{:<29} {:<8} {} {later:<9}   tile {m}x{n}x{k}, {} threads",
             p.name(),
             p.data_type().to_string(),
             p.min_arch(),

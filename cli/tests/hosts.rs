@@ -561,6 +561,133 @@ print("read")
     );
 }
 
+/// As much of PyTorch as the page's operator calls, and a driver that prints the launch.
+const TORCH: &str = r#"
+import ctypes
+from types import SimpleNamespace
+
+float32, uint8 = "float32", "uint8"
+
+
+class Tensor:
+    def __init__(self, shape, dtype=float32):
+        self.shape, self.dtype, self.device = shape, dtype, "cuda"
+        Tensor.made = getattr(Tensor, "made", 0) + 1
+        self.at = Tensor.made << 24
+
+    def dim(self):
+        return len(self.shape)
+
+    def contiguous(self):
+        return self
+
+    def new_empty(self, shape):
+        return Tensor(shape, self.dtype)
+
+    def data_ptr(self):
+        return self.at
+
+
+def empty(*shape, dtype=float32, device=None):
+    return Tensor(shape, dtype)
+
+
+def _check(holds, message):
+    if not holds:
+        raise RuntimeError(message())
+
+
+def custom_op(name, mutates_args, device_types):
+    def define(function):
+        def register_fake(fake):
+            function.fake = fake
+
+        function.register_fake = register_fake
+        return function
+
+    return define
+
+
+class Driver:
+    def __getattr__(self, name):
+        def call(*args):
+            if name == "cuFuncSetAttribute":
+                print("shared", args[2])
+            if name == "cuLaunchKernel":
+                print("launch", *args[1:7], args[7].value)
+                kinds = [ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_uint64]
+                print("args", *(ctypes.cast(p, ctypes.POINTER(kind))[0] for p, kind in zip(args[9], kinds)))
+            return 0
+
+        return call
+
+
+ctypes.CDLL = lambda name: Driver()
+library = SimpleNamespace(custom_op=custom_op)
+cuda = SimpleNamespace(init=lambda: None, current_stream=lambda: SimpleNamespace(cuda_stream=0))
+"#;
+
+/// The operator of the page launches the emitted kernel by its contract, and refuses what was not proven.
+#[test]
+fn the_operator_of_the_hosts_page_launches_the_kernel() {
+    let page = include_str!("../../docs/hosts.md");
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = page
+        .lines()
+        .find(|line| line.starts_with("tilewright kernel softmax "));
+    let words: Vec<&str> = command
+        .expect("the command")
+        .split_whitespace()
+        .skip(1)
+        .collect();
+    let output = common::tilewright_in(folder.path(), &words);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let (_, code) = page
+        .split_once("```python\nimport sys\n")
+        .expect("the operator");
+    let (code, _) = code.split_once("\n```").expect("its end");
+    let hosts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/hosts");
+    let code = code.replace(
+        "\"examples/hosts\"",
+        &format!("{:?}", hosts.display().to_string()),
+    );
+    let used = r"
+x = torch.Tensor((5, 300))
+y = softmax(x)
+assert y.shape == (5, 300) and softmax.fake(x).shape == (5, 300)
+try:
+    softmax(torch.Tensor((5, 769)))
+except ValueError as error:
+    print(error)
+";
+    std::fs::write(folder.path().join("torch.py"), TORCH).expect("written");
+    std::fs::write(
+        folder.path().join("main.py"),
+        format!("import sys\n{code}\n{used}"),
+    )
+    .expect("written");
+    let printed = output_of(
+        Command::new("python3")
+            .arg("main.py")
+            .current_dir(folder.path()),
+    );
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(
+        lines[..2],
+        ["shared 0", "launch 2 1 1 128 1 1 0"],
+        "{printed}"
+    );
+    assert!(lines[2].starts_with("args 5 300 "), "{printed}");
+    assert_eq!(
+        lines[3],
+        "cols is 769, and the kernel was proven for 0 to 768"
+    );
+}
+
 #[test]
 fn the_command_of_the_hosts_page_works() {
     check_page(include_str!("../../docs/hosts.md"), &[], 2);

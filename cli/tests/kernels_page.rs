@@ -30,7 +30,7 @@ fn the_other_commands_work() {
         assert!(output.status.success(), "{command}: {log}");
         run += 1;
     }
-    assert_eq!(run, 5, "commands on the pages");
+    assert_eq!(run, 6, "commands on the pages");
 }
 
 /// What the command refuses has the names that the page gives it.

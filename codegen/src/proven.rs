@@ -392,7 +392,7 @@ pub(crate) fn fits(
     }
     if arch.0 != 90 && is_of_hopper_alone(entry) {
         return refuse(format!(
-            "it has products of warpgroups or sets registers, which {HOPPER_ALONE} alone has: build it for Arch(90)"
+            "it has `wgmma` or `setmaxnreg`, which only {HOPPER_ALONE} has: build it for Arch(90)"
         ));
     }
     supported(&entry.nodes, arch, version)

@@ -71,16 +71,16 @@ class Kernels:
         )  # fmt: skip
         return encoded
 
-    def launch(self, a, b, c):
-        """Enqueues C <- A B on the current stream."""
-        buffers = [a.data_ptr(), b.data_ptr(), c.data_ptr()]
+    def launch(self, *tensors, **sizes):
+        """Enqueues the launches on the current stream: tensors in the order of the contract's buffers, and sizes by name if it takes any."""
+        buffers = [tensor.data_ptr() for tensor in tensors]
         workspace = None
         if self.contract.WORKSPACE_BYTES:
             # PyTorch's allocator orders its reuse by the stream, so that it may go when this returns.
-            workspace = torch.empty(self.contract.WORKSPACE_BYTES, dtype=torch.uint8, device=a.device)
+            workspace = torch.empty(self.contract.WORKSPACE_BYTES, dtype=torch.uint8, device=tensors[0].device)
             buffers.append(workspace.data_ptr())
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        for launch in self.contract.launches(*buffers):
+        for launch in self.contract.launches(*buffers, **sizes):
             values = [self.parameter(value) for value in launch.args]
             parameters = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
             shared = ctypes.c_uint(launch.shared_bytes)
