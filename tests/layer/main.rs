@@ -19,6 +19,7 @@ mod quotients;
 mod sealed;
 mod shared_by_counter;
 mod stated;
+mod tiles;
 
 use std::error::Error;
 
