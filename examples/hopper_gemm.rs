@@ -22,7 +22,9 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::pipeline::{PersistentTile, Ring, Staged, Stages, WarpRole};
+use tilewright::codegen::pipeline::{
+    PersistentTile, Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole,
+};
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::host::{Arg, Outcome};
 use tilewright::{Layout, TiledMma, atoms};
@@ -196,11 +198,12 @@ impl Product {
 
 /// Persistent blocks: the producer loads the first stages of the next tile while one is stored.
 pub(crate) fn persistent(whole: bool) -> Built {
-    let (tm, tn, blocks) = (128, 256, [33, 4]);
+    let (tm, tn) = (128, 256);
     let mut k = Kernel::new("hopper_gemm_persistent", 384);
     let p = Product::declare(&mut k, [tm, tn, 64], 2, Stages::new(4).lag(1))?;
+    let tiles = TileScheduler::linear(p.sizes, [tm, tn], 132, TileOrder::Groups(8));
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
-        k.persistent(p.sizes, [tm, tn], blocks, |k, tile| {
+        k.persistent(&tiles, |k, tile| {
             let before = k.mul(tile.number(), p.steps);
             let sums = p.sums(k, thread)?;
             p.multiply(k, before, &sums)?;
@@ -208,7 +211,7 @@ pub(crate) fn persistent(whole: bool) -> Built {
         })
     })?;
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
-        k.persistent(p.sizes, [tm, tn], blocks, |k, tile| {
+        k.persistent(&tiles, |k, tile| {
             let before = k.mul(tile.number(), p.steps);
             p.load(k, before, tile.at(), false)
         })
@@ -218,9 +221,10 @@ pub(crate) fn persistent(whole: bool) -> Built {
 
 /// Persistent blocks with a ping-pong schedule: each of two warpgroups has half of the rows of a tile, and stores while the other multiplies.
 pub(crate) fn ping_pong(whole: bool) -> Built {
-    let (tm, tn, blocks) = (128, 192, [16, 8]);
+    let (tm, tn) = (128, 192);
     let mut k = Kernel::new("hopper_gemm_ping_pong", 384);
     let p = Product::declare(&mut k, [tm, tn, 64], 1, Stages::new(4).lag(1).ping_pong(2))?;
+    let tiles = TileScheduler::rectangle(p.sizes, [2 * tm, tn], [16, 8]);
     // The row of a half of a block's tile, and the iterations of the ring before it.
     let half_of = |k: &mut Kernel, tile: PersistentTile, half: i64| {
         let [i, j] = tile.at();
@@ -233,7 +237,7 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
     for half in 0..2 {
         let role = WarpRole::new(["first", "second"][half as usize], 4).registers(232);
         k.role(role, |k, thread| {
-            k.persistent(p.sizes, [2 * tm, tn], blocks, |k, tile| {
+            k.persistent(&tiles, |k, tile| {
                 let (before, at) = half_of(k, tile, half);
                 let sums = p.sums(k, thread)?;
                 k.ping_pong(&p.ring, (half as u32, tile.number()), |k| {
@@ -244,7 +248,7 @@ pub(crate) fn ping_pong(whole: bool) -> Built {
         })?;
     }
     k.producer(WarpRole::new("producer", 4).registers(40), |k| {
-        k.persistent(p.sizes, [2 * tm, tn], blocks, |k, tile| {
+        k.persistent(&tiles, |k, tile| {
             for half in 0..2 {
                 let (before, at) = half_of(k, tile, half);
                 p.load(k, before, at, false)?;

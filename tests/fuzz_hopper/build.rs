@@ -2,12 +2,12 @@
 
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
+use tilewright::codegen::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::{Layout, TiledMma, atoms};
 
 use crate::mistakes::Mistake;
-use crate::product::{Product, Schedule};
+use crate::product::{BY_LAYOUTS, Product, Schedule, Tiles};
 
 /// The largest extent of a matrix.
 pub(crate) const MOST: i64 = 1 << 14;
@@ -21,6 +21,8 @@ struct Setting<'p> {
     /// a and b in one ring, or one each.
     rings: Rings,
     steps: Expr,
+    /// The tiles of persistent blocks.
+    tiles: Option<TileScheduler>,
 }
 
 enum Rings {
@@ -54,7 +56,12 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
         all[axis as usize] = blocks;
         k.clusters(all);
     }
-    let [m, n, depth, lda, ldb] = ["m", "n", "k", "lda", "ldb"].map(|name| k.size(name, MOST));
+    let most = match p.tiles_of_blocks() {
+        Some((Tiles::Layouts(..), tile)) => tile.map(|along| BY_LAYOUTS * along),
+        _ => [MOST; 2],
+    };
+    let [m, n] = [("m", most[0]), ("n", most[1])].map(|(name, most)| k.size(name, most));
+    let [depth, lda, ldb] = ["k", "lda", "ldb"].map(|name| k.size(name, MOST));
     let element = p.form.element();
     let [rows_a, rows_b] = [[m, depth], [n, depth]];
     let shape = |[row, column]: [Expr; 2], transposed| {
@@ -99,6 +106,7 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
         mma,
         rings,
         steps: k.tiles_in(depth, tk)?,
+        tiles: scheduler(p, &mut k, [m, n])?,
     };
     let s = &setting;
     if p.beside {
@@ -132,6 +140,45 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
     Ok(k)
 }
 
+/// How persistent blocks take tiles, if they are.
+fn scheduler(
+    p: &Product,
+    k: &mut Kernel,
+    extents: [Expr; 2],
+) -> Result<Option<TileScheduler>, ViewError> {
+    let Some((tiles, tile)) = p.tiles_of_blocks() else {
+        return Ok(None);
+    };
+    let (blocks, order) = match tiles {
+        Tiles::Rectangle(blocks) => {
+            return Ok(Some(TileScheduler::rectangle(extents, tile, blocks)));
+        }
+        Tiles::Rows(blocks) => (blocks, TileOrder::Rows),
+        Tiles::Columns(blocks) => (blocks, TileOrder::Columns),
+        Tiles::Groups(blocks, rows) => (blocks, TileOrder::Groups(rows)),
+        Tiles::Layouts(blocks, rows) => {
+            let extents = [rows, BY_LAYOUTS, BY_LAYOUTS / rows];
+            let down = Layout::flat(&extents, &[1, 0, rows])?;
+            (
+                blocks,
+                TileOrder::Layouts([down, Layout::flat(&extents, &[0, 1, 0])?]),
+            )
+        }
+        Tiles::List(blocks) => {
+            let (rows, columns) = (
+                k.tiles_in(extents[0], tile[0])?,
+                k.tiles_in(extents[1], tile[1])?,
+            );
+            let (tiles, zero) = (k.mul(rows, columns), k.constant(0));
+            let list = k.input("list", Element::S32, &[tiles]);
+            k.assume_distinct(&list, "each tile is taken once");
+            k.assume_range(&list, zero, tiles, "numbers of tiles");
+            (blocks, TileOrder::List(list))
+        }
+    };
+    Ok(Some(TileScheduler::linear(extents, tile, blocks, order)))
+}
+
 impl Setting<'_> {
     fn producer(&self, k: &mut Kernel) -> Done {
         let (p, steps, takers) = (self.p, self.steps, self.p.fills());
@@ -150,12 +197,13 @@ impl Setting<'_> {
             })?;
             let uses = match p.schedule {
                 Schedule::Cluster(..) if !p.has(Mistake::NoDrain) => steps,
-                Schedule::Persistent(blocks) if p.drains => {
-                    let ([tm, tn, _], [m, n, _]) = (p.tile(), self.sizes);
-                    let tiles = k.tiles_of_block([m, n], [tm, tn], blocks)?;
-                    k.mul(tiles, steps)
-                }
-                _ => return Ok(()),
+                _ => match &self.tiles {
+                    Some(tiles) if p.drains && takers == 1 => {
+                        let tiles = k.tiles_of_block(tiles)?;
+                        k.mul(tiles, steps)
+                    }
+                    _ => return Ok(()),
+                },
             };
             match &self.rings {
                 Rings::Both(ring) => k.drain(ring, uses),
@@ -175,7 +223,7 @@ impl Setting<'_> {
 
     /// For each tile of the block.
     fn turns(&self, k: &mut Kernel, body: impl FnOnce(&mut Kernel, Turn) -> Done) -> Done {
-        let ([tm, tn, _], [m, n, _]) = (self.p.tile(), self.sizes);
+        let ([_, tn, _], [m, n, _]) = (self.p.tile(), self.sizes);
         match self.p.schedule {
             Schedule::Grid | Schedule::Cluster(..) | Schedule::Roles(_) => {
                 let rows = self.p.rows_of_stage();
@@ -188,25 +236,20 @@ impl Setting<'_> {
                 };
                 body(k, turn)
             }
-            Schedule::Persistent(blocks) => k.persistent([m, n], [tm, tn], blocks, |k, tile| {
-                let before = k.mul(tile.number(), self.steps);
-                let turn = Turn {
-                    at: tile.at(),
-                    before,
-                    number: tile.number(),
+            Schedule::Persistent(_) | Schedule::InTurns(..) => {
+                let in_turns = matches!(self.p.schedule, Schedule::InTurns(..));
+                let Some(tiles) = &self.tiles else {
+                    return Ok(());
                 };
-                body(k, turn)
-            }),
-            Schedule::InTurns(roles, blocks) => {
-                let rows = tm * i64::from(roles);
-                k.persistent([m, n], [rows, tn], blocks, |k, tile| {
+                k.persistent(tiles, |k, tile| {
                     let number = tile.number();
-                    let turn = Turn {
-                        at: tile.at(),
-                        before: number,
-                        number,
+                    let before = if in_turns {
+                        number
+                    } else {
+                        k.mul(number, self.steps)
                     };
-                    body(k, turn)
+                    let at = tile.at();
+                    body(k, Turn { at, before, number })
                 })
             }
         }

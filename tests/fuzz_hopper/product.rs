@@ -49,15 +49,44 @@ impl Form {
     }
 }
 
+/// The blocks of a persistent kernel, and which tiles they take.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Tiles {
+    Rectangle([u32; 2]),
+    Rows(u32),
+    Columns(u32),
+    Groups(u32, u32),
+    /// So many rows of tiles together, of up to 4 × 4 tiles.
+    Layouts(u32, i64),
+    List(u32),
+}
+
+/// Rows and columns of tiles in an order by layouts, at most.
+pub(crate) const BY_LAYOUTS: i64 = 4;
+
+impl Tiles {
+    fn random(r: &mut Random) -> Self {
+        let blocks = 1 + r.below(4) as u32;
+        match r.below(10) {
+            0..4 => Self::Rectangle([1 + r.below(3) as u32, 1 + r.below(2) as u32]),
+            4 => Self::Rows(blocks),
+            5 => Self::Columns(blocks),
+            6 | 7 => Self::Groups(blocks, 1 + r.below(4) as u32),
+            8 => Self::Layouts(blocks, r.pick(&[1, 2, 4])),
+            _ => Self::List(blocks),
+        }
+    }
+}
+
 /// How blocks and roles take tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Schedule {
     /// A block a tile.
     Grid,
     /// So many blocks that take tile after tile.
-    Persistent([u32; 2]),
+    Persistent(Tiles),
     /// The same by so many roles that take turns, each with its part of the rows.
-    InTurns(u32, [u32; 2]),
+    InTurns(u32, Tiles),
     /// A block a tile, so many roles that read the same stages, each with its part of the rows.
     Roles(u32),
     /// A block a tile, clusters along x (which have b in common) or y (a).
@@ -122,6 +151,16 @@ impl Product {
         }
     }
 
+    /// What persistent blocks take, and the rows and columns of such a tile.
+    pub(crate) fn tiles_of_blocks(&self) -> Option<(Tiles, [i64; 2])> {
+        let [tm, tn, _] = self.tile();
+        match self.schedule {
+            Schedule::Persistent(tiles) => Some((tiles, [tm, tn])),
+            Schedule::InTurns(roles, tiles) => Some((tiles, [tm * i64::from(roles), tn])),
+            _ => None,
+        }
+    }
+
     /// Consumer roles.
     pub(crate) fn roles(&self) -> i64 {
         match self.schedule {
@@ -157,7 +196,7 @@ pub(crate) fn random(r: &mut Random) -> Product {
     let form = r.pick(&[Form::F16, Form::Bf16, Form::Bf16, Form::Tf32, Form::E4m3]);
     let halves = matches!(form, Form::F16 | Form::Bf16);
     let stages = 1 + r.below(5) as i64;
-    let blocks = [1 + r.below(3) as u32, 1 + r.below(2) as u32];
+    let blocks = Tiles::random(r);
     let schedule = match r.below(18) {
         0..6 => Schedule::Grid,
         6..11 => Schedule::Persistent(blocks),
@@ -256,10 +295,20 @@ impl Product {
             terms.fold(0.0, |s, x| s + x)
         });
         let sizes = [("m", m), ("n", n), ("k", k), ("lda", lda), ("ldb", ldb)];
+        let mut inputs = vec![("a", self.form.arg(&a)), ("b", self.form.arg(&b))];
+        if let Some((Tiles::List(_), [rows, columns])) = self.tiles_of_blocks() {
+            let tiles = m.div_ceil(rows as usize) * n.div_ceil(columns as usize);
+            let first = r.below(tiles);
+            // From some tile on backwards.
+            let list: Vec<i32> = (0..tiles)
+                .map(|i| ((first + tiles - i) % tiles) as i32)
+                .collect();
+            inputs.push(("list", Arg::input(&list)));
+        }
         Case {
             what: format!("{m} x {n} x {k}"),
             wanted: wanted.collect(),
-            inputs: vec![("a", self.form.arg(&a)), ("b", self.form.arg(&b))],
+            inputs,
             sizes: sizes.to_vec(),
             output: "c",
             halves: self.boxes,

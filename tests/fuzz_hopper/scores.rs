@@ -4,7 +4,9 @@
 use half::{bf16, f16};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel};
-use tilewright::codegen::pipeline::{OrderBarrier, Ring, Staged, Stages, WarpRole};
+use tilewright::codegen::pipeline::{
+    OrderBarrier, Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole,
+};
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::{Layout, Swizzled, TiledMma, atoms};
 
@@ -20,7 +22,7 @@ enum Schedule {
     /// A block for those of its roles.
     Grid,
     /// So many blocks that take rows after rows.
-    Persistent(u32),
+    Persistent(u32, bool),
     /// As [`Schedule::Grid`], in clusters that load keys and values together.
     Cluster(u32),
 }
@@ -93,7 +95,7 @@ pub(crate) fn random(r: &mut Random) -> Scores {
         }),
         schedule: match r.below(4) {
             0 | 1 => Schedule::Grid,
-            2 => Schedule::Persistent(2 + r.below(2) as u32),
+            2 => Schedule::Persistent(2 + r.below(2) as u32, r.chance(50)),
             _ => Schedule::Cluster(2),
         },
         values_first: r.chance(10),
@@ -172,10 +174,7 @@ impl Scores {
             *o += exchanges as f32;
         }
         let arg = |all: &[f32]| self.form.arg(all);
-        let mut sizes = vec![("m", m), ("n", n)];
-        if let Schedule::Persistent(_) = self.schedule {
-            sizes.push(("columns", d));
-        }
+        let sizes = vec![("m", m), ("n", n)];
         Case {
             what: format!("{m} queries, {n} keys"),
             wanted,
@@ -254,13 +253,7 @@ pub(crate) fn kernel(p: &Scores) -> Result<Kernel, ViewError> {
     let [q, keys, values] = [("q", m), ("keys", n), ("values", n)]
         .map(|(name, rows)| k.input(name, element, &[rows, width]));
     let out = if p.boxes { Element::Bf16 } else { Element::F32 };
-    // A persistent block takes tiles of two extents.
-    let columns = if let Schedule::Persistent(_) = p.schedule {
-        k.size("columns", p.head)
-    } else {
-        width
-    };
-    let o = k.output("o", out, &[m, columns]);
+    let o = k.output("o", out, &[m, width]);
     let groups = Layout::flat(&[p.groups, 1, 1], &[1, 0, 0])?;
     let mma = |n: i64| -> Result<TiledMma, ViewError> {
         let atom = atoms::wgmma(n, p.form.scalar(), atoms::Scalar::F32)?;
@@ -273,7 +266,7 @@ pub(crate) fn kernel(p: &Scores) -> Result<Kernel, ViewError> {
     let rings = [ring("tile_k", 0)?, ring("tile_v", 1)?];
     let mma = [mma(p.keys)?, mma(p.head)?];
     let arrays = [q, keys, values, o];
-    let s = p.setting(&mut k, (arrays, [m, n, columns]), mma, rings)?;
+    let s = p.setting(&mut k, (arrays, [m, n, width]), mma, rings)?;
     let registers = |role: WarpRole<'static>, count| {
         if p.registers {
             role.registers(count)
@@ -369,8 +362,14 @@ impl Setting<'_> {
     /// For each run of rows of the block.
     fn turns(&self, k: &mut Kernel, body: impl FnOnce(&mut Kernel, Turn) -> Done) -> Done {
         let (rows, [m, _, columns]) = (self.p.rows() * self.p.roles, self.sizes);
-        if let Schedule::Persistent(blocks) = self.p.schedule {
-            return k.persistent([m, columns], [rows, self.p.head], [blocks, 1], |k, tile| {
+        if let Schedule::Persistent(blocks, linear) = self.p.schedule {
+            let (extents, tile) = ([m, columns], [rows, self.p.head]);
+            let scheduler = if linear {
+                TileScheduler::linear(extents, tile, blocks, TileOrder::Rows)
+            } else {
+                TileScheduler::rectangle(extents, tile, [blocks, 1])
+            };
+            return k.persistent(&scheduler, |k, tile| {
                 let before = k.mul(tile.number(), self.uses);
                 let (at, number) = (tile.at(), tile.number());
                 body(k, Turn { at, before, number })

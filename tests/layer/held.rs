@@ -4,7 +4,7 @@ use half::f16;
 use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
-use tilewright::codegen::pipeline::{Ring, Staged, Stages, WarpRole};
+use tilewright::codegen::pipeline::{Ring, Staged, Stages, TileScheduler, WarpRole};
 use tilewright::codegen::view::View;
 use tilewright::host::{Arg, On, run};
 
@@ -34,11 +34,7 @@ fn held(what: Held, persistent: bool) -> Result<std::result::Result<Proven, Stri
     let mut k = Kernel::new("held", 256);
     let [m, n] = ["m", "n"].map(|name| k.size(name, 1 << 15));
     let width = k.constant(WIDTH);
-    let columns = if persistent {
-        k.size("columns", 64)
-    } else {
-        k.constant(64)
-    };
+    let columns = k.constant(64);
     let q = k.input("q", Element::F16, &[m, width]);
     let keys = k.input("keys", Element::F16, &[n, width]);
     let o = k.output("o", Element::F32, &[m, columns]);
@@ -52,9 +48,8 @@ fn held(what: Held, persistent: bool) -> Result<std::result::Result<Proven, Stri
     // The tile of q, and how many tiles the block had before.
     let tiles = |k: &mut Kernel, body: &mut dyn FnMut(&mut Kernel, [Expr; 2], Expr) -> Done| {
         if persistent {
-            return k.persistent([m, columns], [64, 64], [2, 1], |k, tile| {
-                body(k, tile.at(), tile.number())
-            });
+            let scheduler = TileScheduler::rectangle([m, columns], [64, 64], [2, 1]);
+            return k.persistent(&scheduler, |k, tile| body(k, tile.at(), tile.number()));
         }
         let i = k.tiles(Axis::X, m, 64)?;
         body(k, [i, zero], zero)
@@ -164,14 +159,13 @@ fn a_stage_is_held_across_a_loop() -> Result {
         for (m, n) in [(64, 64), (1, 200), (300, 130), (70, 0)] {
             let width = WIDTH as usize;
             let (q, keys) = (numbers(m * width, 1), numbers(n * width, 2));
-            let mut args = vec![
+            let args = vec![
                 ("m", size(m)),
                 ("n", size(n)),
                 ("q", Arg::input(&q)),
                 ("keys", Arg::input(&keys)),
                 ("o", Arg::output::<f32>(m * 64)),
             ];
-            args.extend(persistent.then(|| ("columns", size(64))));
             let outcome = run(&kernel, On::Emulator, args)?;
             clean(&outcome);
             are_scores(&outcome.get::<f32>("o")?, (&q, &keys), width);

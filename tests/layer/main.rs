@@ -21,6 +21,7 @@ mod sealed;
 mod shared_by_counter;
 mod sparse;
 mod stated;
+mod tiles;
 
 use std::error::Error;
 

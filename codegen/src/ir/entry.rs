@@ -48,7 +48,7 @@ pub(crate) struct Tiling {
 }
 
 /// How a loop deals out the tiles of a matrix to its turns and to blocks: where the tile of a turn begins. The turns and blocks of a launch have each tile of
-/// the matrix exactly once, which the prover counts.
+/// the matrix exactly once, which the prover shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Deal {
     /// The counter of the loop.
@@ -59,6 +59,56 @@ pub(crate) struct Deal {
     pub(crate) extents: [Expr; 2],
     /// Rows and columns of a tile.
     pub(crate) tiles: [i64; 2],
+    /// How the tile follows from the number of the turn and the block; none where the prover counts all tiles.
+    pub(crate) order: Option<DealOrder<Expr>>,
+}
+
+/// Tiles in an order for all sizes: what a tile is made of, step by step. The prover takes nothing of it for granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct DealOrder<X> {
+    /// The number of the turn and the block: the turn times the blocks, and the block.
+    pub(crate) position: X,
+    /// The list whose element at this position is the tile's number, and the element; else the position is the number.
+    pub(crate) list: Option<(usize, X)>,
+    /// Row and column from the number.
+    pub(crate) raster: Raster<X>,
+}
+
+/// Which tiles follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Raster<X> {
+    /// Those of a row.
+    Rows,
+    /// Those of a column.
+    Columns,
+    /// Those of a column of a group of so many rows of tiles; the last group has the rows that are left.
+    Groups {
+        /// Rows of tiles of a group.
+        of: i64,
+        /// The number of the group.
+        group: X,
+        /// Its rows.
+        height: X,
+    },
+}
+
+impl<X: Copy> DealOrder<X> {
+    /// With other values.
+    pub(crate) fn map<Y>(&self, mut to: impl FnMut(X) -> Y) -> DealOrder<Y> {
+        DealOrder {
+            position: to(self.position),
+            list: self.list.map(|(list, element)| (list, to(element))),
+            raster: match self.raster {
+                Raster::Rows => Raster::Rows,
+                Raster::Columns => Raster::Columns,
+                Raster::Groups { of, group, height } => Raster::Groups {
+                    of,
+                    group: to(group),
+                    height: to(height),
+                },
+            },
+        }
+    }
 }
 
 /// A finished kernel, as the prover reads it and the printers print it. It cannot be changed.

@@ -60,6 +60,10 @@ pub(crate) enum Binary {
     Mul,
     /// The high half of a·b, of integers.
     MulHi,
+    /// a / b rounded down, of integers without a sign; any number where b is 0.
+    Div,
+    /// What a / b leaves, of integers without a sign; any number where b is 0.
+    Rem,
     /// The smaller; if one float is NaN, the other.
     Min,
     /// The larger; if one float is NaN, the other.

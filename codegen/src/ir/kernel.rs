@@ -16,7 +16,7 @@ mod values;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::Address;
-use super::entry::{Deal, Entry, Shared, TileAxis, Tiling};
+use super::entry::{Deal, DealOrder, Entry, Shared, TileAxis, Tiling};
 use super::hopper::{DESCRIPTOR_BITS, Ring, TensorMap, last_shared_address};
 use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
@@ -747,16 +747,18 @@ impl Kernel {
     /// Says that the turns of the open loop and the blocks of a launch have each tile of a matrix once, by where a turn's tile begins.
     pub(crate) fn deal(
         &mut self,
-        turn: &LoopHandle,
+        turn: Expr,
         origin: [Expr; 2],
-        extents: [Expr; 2],
-        tiles: [i64; 2],
+        (extents, tiles): ([Expr; 2], [i64; 2]),
+        order: Option<DealOrder<Expr>>,
     ) {
+        let counter = self.value(turn);
         self.deals.push(Deal {
-            counter: turn.register(),
+            counter,
             origin,
             extents,
             tiles,
+            order,
         });
     }
 

@@ -56,4 +56,13 @@ pub(crate) enum Meaning {
         /// The number.
         end: i64,
     },
+    /// The quotient of two values, or what is left.
+    Divided {
+        /// [`Binary::Div`] or [`Binary::Rem`].
+        op: Binary,
+        /// What is divided.
+        of: Expr,
+        /// By what.
+        by: Expr,
+    },
 }

@@ -57,6 +57,7 @@ pub(crate) use assumption::{Assumption, Elements, Stated, checked};
 pub(crate) use bulk_store::BulkStore;
 pub use element::Element;
 pub use entry::Entry;
+pub(crate) use entry::{DealOrder, Raster};
 pub(crate) use hopper::{
     DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Remote, Ring, Side, StageUse, TensorMap,
     last_shared_address,

@@ -74,7 +74,7 @@ pub use order::OrderBarrier;
 pub use ring::{AnyRing, Ring, Staged};
 pub use roles::WarpRole;
 pub use stages::Stages;
-pub use tiles::PersistentTile;
+pub use tiles::{PersistentTile, TileOrder, TileScheduler};
 
 use std::fmt;
 

@@ -704,6 +704,8 @@ fn binary(op: Binary, ty: Type) -> String {
         Binary::Mul if is_float(ty) => "mul",
         Binary::Mul => "mul.lo",
         Binary::MulHi => "mul.hi",
+        Binary::Div => "div",
+        Binary::Rem => "rem",
         Binary::Min => "min",
         Binary::Max => "max",
         Binary::MinNan => "min.NaN",

@@ -215,7 +215,8 @@ impl Machine<'_> {
             return Ok(());
         };
         // A register that several instructions make has its meaning from the last.
-        if matches!(inst, Inst::Binary { .. }) && !matches!(meaning, Meaning::Extreme { .. }) {
+        let of_binary = matches!(meaning, Meaning::Extreme { .. } | Meaning::Divided { .. });
+        if matches!(inst, Inst::Binary { .. }) && !of_binary {
             return Ok(());
         }
         let threads = self.threads;
@@ -261,6 +262,14 @@ impl Machine<'_> {
                     _ => self.symbols.min(&of, &end),
                 };
                 self.holds_here(held.as_ref(), &extreme)
+            }
+            Meaning::Divided { op, of, by } => {
+                let (of, by) = (self.evaluate(of), self.evaluate(by));
+                let divided = match op {
+                    Binary::Div => self.symbols.quotient(&of, &by),
+                    _ => self.symbols.remainder(&of, &by),
+                };
+                self.holds_here(held.as_ref(), &divided)
             }
         };
         if right {
@@ -421,9 +430,18 @@ impl Machine<'_> {
                     _ => self.symbols.max(&a, &b),
                 })
             }
+            Operation::Rem => {
+                let [a, b] = [args[0], args[1]].map(|x| self.read(&x, ty));
+                self.divides(&a, &b).then(|| self.symbols.remainder(&a, &b))
+            }
             Operation::Or => None,
         };
         value.unwrap_or_else(|| self.any(result))
+    }
+
+    /// A number that is not negative is divided by one that is at least 1, in every thread: of others nothing is known.
+    fn divides(&mut self, x: &Lin, by: &Lin) -> bool {
+        self.symbols.range(by).0 >= 1 && self.not_negative(x)
     }
 
     fn index_op(&mut self, op: Op, ty: Ty, from: Ty, args: &[Lin]) -> Option<Lin> {
@@ -492,8 +510,10 @@ impl Machine<'_> {
             }
             (Op::Div, [a, b]) => {
                 let (a, b) = (self.read(a, ty), self.read(b, ty));
-                let d = b.as_constant().filter(|&d| d > 0)?;
-                Some(self.divided(&a, d))
+                if let Some(d) = b.as_constant().filter(|&d| d > 0) {
+                    return Some(self.divided(&a, d));
+                }
+                self.divides(&a, &b).then(|| self.symbols.quotient(&a, &b))
             }
             (Op::Widen, [a]) => Some(self.read(a, from)),
             (Op::Narrow, [a]) => Some(*a),

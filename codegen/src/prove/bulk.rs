@@ -168,6 +168,7 @@ impl Machine<'_> {
         });
         self.accesses.push(Rc::clone(&found));
         self.events.push(Event::Access(found));
+        self.note_deals();
         self.boxes.push(SentBox {
             buffer: map.buffer,
             coordinates: begins,

@@ -487,7 +487,10 @@ fn moduli(x: &Lin, turn: Sym, symbols: &Symbols, period: &mut i64) {
             Definition::Xor(a, b)
             | Definition::Min(a, b)
             | Definition::Max(a, b)
-            | Definition::Ite(_, a, b) => (1, [a, b]),
+            | Definition::Ite(_, a, b)
+            // What is not periodic has no period: it is asked anew in each turn.
+            | Definition::Quotient(a, b)
+            | Definition::Remainder(a, b) => (1, [a, b]),
             Definition::Read(of, _) => (1, [of, of]),
             Definition::Element(_, at) => {
                 at.iter().for_each(|x| moduli(x, turn, symbols, period));

@@ -42,7 +42,7 @@ use super::memory::GlobalAccess;
 use super::numbers::{Each, Mask, Num};
 use super::solve::Facts;
 use super::symbols::Definition;
-use super::value::{Lin, Sym};
+use super::value::{Lin, Mono, Sym};
 use crate::ir::{Entry, Extent, Role, Space};
 use crate::quick::QuickMap;
 
@@ -312,16 +312,26 @@ impl<'a> Output<'a> {
             return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
         }
         let walks = self.trace.walks.iter();
-        let walks = walks.flat_map(|w| {
+        let walks = walks.map(|w| (w.turn, w.covers, w.tile));
+        // A number of turns is that of an extent which is a number, cut into what is in a turn.
+        let by_number = self.trace.walks.iter().filter_map(|w| {
+            let (extent, turns) = (extent.as_constant()?, w.covers.as_constant()?);
+            let mut terms = first.terms.list().iter().copied().collect::<Vec<_>>();
+            terms.retain(|(m, _)| *m == Mono::of(w.turn));
+            let each = terms.first()?.1.one().filter(|each| *each > 0)?;
+            let cuts = extent > 0 && (extent - 1) / each + 1 == turns && w.tile == 1;
+            cuts.then(|| (w.turn, Lin::constant(extent), each))
+        });
+        let walks = walks.chain(by_number).flat_map(|(turn, covers, of_turn)| {
             // The blocks along an axis share the tile of a turn.
             let shared = self.trace.whole_axes.iter();
-            let shared = shared.filter(|(_, count)| w.tile % count == 0);
+            let shared = shared.filter(|(_, count)| of_turn % count == 0);
             let shared = shared.map(|&(block, count)| {
-                let index = Lin::symbol(w.turn).scale(count).add(&Lin::symbol(block));
-                let tile = w.tile / count;
-                (index.scale(tile), w.covers, tile, true)
+                let index = Lin::symbol(turn).scale(count).add(&Lin::symbol(block));
+                let tile = of_turn / count;
+                (index.scale(tile), covers, tile, true)
             });
-            let own = (Lin::symbol(w.turn).scale(w.tile), w.covers, w.tile, false);
+            let own = (Lin::symbol(turn).scale(of_turn), covers, of_turn, false);
             shared.chain([own]).collect::<Vec<_>>()
         });
         let of_grid = self.trace.tilings.iter();
@@ -343,7 +353,9 @@ impl<'a> Output<'a> {
                 shared,
             )
         });
-        let tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
+        let mut tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
+        // Of one block and one turn there is another tiling that begins where the tile does.
+        tilings.sort_by_key(|t| t.0 != *first);
         for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
             // What a turn has may end before the block's share of it, which must not be stored then.
             let inside = covers.sub(origin).plus(-1);
@@ -389,12 +401,12 @@ impl<'a> Output<'a> {
                 return None;
             }
             let symbols = &mut self.trace.symbols;
-            let chosen_by = at
-                .symbols()
-                .find_map(|s| match &symbols.info(s).definition {
-                    Definition::Ite(p, a, b) => Some((s, Rc::clone(p), *a, *b)),
-                    _ => None,
-                });
+            // What begins where the tile does needs no cases.
+            let mut in_it = at.symbols().take_while(|_| at != *origin);
+            let chosen_by = in_it.find_map(|s| match &symbols.info(s).definition {
+                Definition::Ite(p, a, b) => Some((s, Rc::clone(p), *a, *b)),
+                _ => None,
+            });
             let Some((s, p, a, b)) = chosen_by else {
                 let moved = at != *origin;
                 let facts = self.facts(when.clone());

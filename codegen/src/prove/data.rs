@@ -188,6 +188,6 @@ fn commutes(op: Binary) -> bool {
         | Binary::And
         | Binary::Or
         | Binary::Xor => true,
-        Binary::Sub | Binary::Shl | Binary::Shr => false,
+        Binary::Sub | Binary::Div | Binary::Rem | Binary::Shl | Binary::Shr => false,
     }
 }

@@ -26,8 +26,8 @@ use super::value::{Lin, Sym};
 use crate::index::Expr;
 use crate::index::code::Operand;
 use crate::ir::{
-    Axis, Cmp, Comment, Entry, Extent, If, Inst, Line, Node, Pred, Reg, RoleRegion, Src, Statement,
-    Type, class_of, last_shared_address,
+    Axis, Cmp, Comment, DealOrder, Entry, Extent, If, Inst, Line, Node, Pred, Reg, RoleRegion, Src,
+    Statement, Type, class_of, last_shared_address,
 };
 use crate::quick::{QuickMap, QuickSet};
 
@@ -225,6 +225,20 @@ pub(super) struct Dealt {
     pub(super) covers: [Lin; 2],
     /// Rows and columns of a tile.
     pub(super) tiles: [i64; 2],
+    /// What the tile is made of, where that is an order for all sizes.
+    pub(super) order: Option<DealOrder<Lin>>,
+    /// Its list, if it has one.
+    pub(super) list: Option<DealtList>,
+}
+
+/// What an author states of a list of tiles.
+#[derive(Clone, Debug)]
+pub(super) struct DealtList {
+    pub(super) buffer: usize,
+    /// No two elements are equal.
+    pub(super) distinct: bool,
+    /// The least number that an element may be, and the first that none is.
+    pub(super) ranges: Vec<(Lin, Lin)>,
 }
 
 /// Registers that may be of an earlier turn, each with the statement under which it is.

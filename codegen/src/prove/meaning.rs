@@ -18,6 +18,8 @@ use crate::ir::{Binary, Type};
 pub(super) enum Operation {
     /// Of an index expression.
     Index(Op),
+    /// What a division leaves.
+    Rem,
     /// The smaller.
     Min,
     /// The larger.
@@ -34,6 +36,8 @@ impl Operation {
             Binary::Sub => Self::Index(Op::Sub),
             Binary::Mul => Self::Index(Op::Mul),
             Binary::MulHi => Self::Index(Op::MulHi),
+            Binary::Div => Self::Index(Op::Div),
+            Binary::Rem => Self::Rem,
             Binary::Shl => Self::Index(Op::Shl),
             Binary::Shr => Self::Index(Op::Shr),
             Binary::And => Self::Index(Op::And),
@@ -82,6 +86,7 @@ pub(super) fn value(op: Operation, ty: Ty, from: Ty, args: &[i64]) -> Option<i64
     let amount = of(1, Ty::U32).min(i128::from(width(ty))) as u32;
     let wide = |ty: Ty| if ty.signed() { Ty::S64 } else { Ty::U64 };
     let (result, ty) = match op {
+        Operation::Rem => (a.checked_rem(b)?, ty),
         Operation::Min => (a.min(b), ty),
         Operation::Max => (a.max(b), ty),
         Operation::Or => (a | b, ty),

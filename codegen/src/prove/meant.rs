@@ -22,7 +22,9 @@ pub(super) fn kept(entry: &Entry) -> Result<(), ProofError> {
             Some(Meaning::Select { .. } | Meaning::Inside { .. }) => {
                 matches!(inst, Inst::Select { .. })
             }
-            Some(Meaning::Extreme { .. }) => matches!(inst, Inst::Binary { .. }),
+            Some(Meaning::Extreme { .. } | Meaning::Divided { .. }) => {
+                matches!(inst, Inst::Binary { .. })
+            }
         };
         if !compared {
             return Err(meant(to));

@@ -6,7 +6,7 @@ use layout_core::banks::{Access as Op, Matrices};
 
 use super::ProofError;
 use super::counted::Source;
-use super::execute::{Arrives, Dealt, Event, Machine, Val};
+use super::execute::{Arrives, Dealt, DealtList, Event, Machine, Val};
 use super::formula::Formula;
 use super::numbers::{Mask, Num};
 use super::solve::Facts;
@@ -649,7 +649,7 @@ impl Machine<'_> {
     }
 
     /// Notes how the innermost open loop deals out tiles, if it does.
-    fn note_deals(&mut self) {
+    pub(super) fn note_deals(&mut self) {
         let Some(&counter) = self.counters.last() else {
             return;
         };
@@ -658,11 +658,22 @@ impl Machine<'_> {
         }
         let entry = self.entry;
         for deal in entry.deals.iter().filter(|d| d.counter == counter) {
+            let list = deal.order.and_then(|order| order.list);
+            let list = list.map(|(buffer, _)| DealtList {
+                buffer,
+                distinct: entry.buffers[buffer].is_distinct(),
+                ranges: entry.buffers[buffer]
+                    .ranges()
+                    .map(|(low, high)| (self.evaluate(low), self.evaluate(high)))
+                    .collect(),
+            });
             let dealt = Dealt {
+                list,
                 turns: self.turns.clone(),
                 origin: deal.origin.map(|e| self.evaluate(e)),
                 covers: deal.extents.map(|e| self.evaluate(e)),
                 tiles: deal.tiles,
+                order: deal.order.map(|order| order.map(|e| self.evaluate(e))),
             };
             self.deals.push(dealt);
         }

@@ -13,7 +13,7 @@ use super::execute::Machine;
 use super::formula::Formula;
 use super::meaning;
 use super::numbers::Num;
-use super::symbols::Definition;
+use super::symbols::{Definition, Symbols};
 use super::value::Lin;
 use crate::gcd::gcd;
 use crate::index::code::Ty;
@@ -89,6 +89,33 @@ impl Machine<'_> {
     }
 }
 
+impl Symbols {
+    /// A value that is never negative, divided by one that is at least 1.
+    pub(super) fn quotient(&mut self, x: &Lin, by: &Lin) -> Lin {
+        match by.as_constant() {
+            Some(1) => return *x,
+            Some(d) if d > 1 => return self.div(x, d),
+            _ => {}
+        }
+        let (most, least) = (self.range(x).1.max(0), self.range(by).0.max(1));
+        let each = self.differs(x) || self.differs(by);
+        self.defined(Definition::Quotient(*x, *by), 0, most / least, each)
+    }
+
+    /// What the division of a value that is never negative by one that is at least 1 leaves.
+    pub(super) fn remainder(&mut self, x: &Lin, by: &Lin) -> Lin {
+        if by.as_constant() == Some(1) {
+            return Lin::constant(0);
+        }
+        if let (Some(x), Some(d @ 1..)) = (x.as_number(), by.as_constant()) {
+            return Lin::number(x.map(|x| x.rem_euclid(d)));
+        }
+        let most = self.range(x).1.min(self.range(by).1 - 1).max(0);
+        let each = self.differs(x) || self.differs(by);
+        self.defined(Definition::Remainder(*x, *by), 0, most, each)
+    }
+}
+
 /// The greatest common divisor of the coefficients of a value with symbols and of the number that is added.
 fn common_factor(x: &Lin) -> Option<i64> {
     let terms = x.terms.list();
@@ -102,7 +129,56 @@ fn common_factor(x: &Lin) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::divisor;
+    use super::{Lin, Symbols, divisor};
+
+    /// Quotients and remainders by numbers and by symbols, of values of symbols: each is in its range, and right with other symbols in place of its own.
+    #[test]
+    fn quotients_by_symbols_are_exact() {
+        let mut symbols = Symbols::default();
+        let [x, d, y, e] =
+            [(0, 60), (1, 9), (0, 60), (1, 9)].map(|(lo, hi)| symbols.free(lo, hi, false));
+        let dividends = |x| {
+            [
+                Lin::symbol(x),
+                Lin::symbol(x).scale(6).plus(5),
+                Lin::constant(17),
+            ]
+        };
+        let divisors = |d| {
+            let d = Lin::symbol(d);
+            [
+                d,
+                d.scale(4),
+                d.plus(2),
+                Lin::constant(1),
+                Lin::constant(8),
+                Lin::constant(6),
+            ]
+        };
+        for (of, renamed) in dividends(x).into_iter().zip(dividends(y)) {
+            for (by, to) in divisors(d).into_iter().zip(divisors(e)) {
+                let found = [symbols.quotient(&of, &by), symbols.remainder(&of, &by)];
+                let others = [
+                    symbols.quotient(&renamed, &to),
+                    symbols.remainder(&renamed, &to),
+                ];
+                let pairs = [(x, y), (d, e)];
+                assert_eq!(found.map(|z| symbols.renamed(&z, &pairs)), others.map(Some));
+                let ranges = found.map(|z| symbols.range(&z));
+                for (x_is, d_is) in (0..=60).flat_map(|x| (1..=9).map(move |d| (x, d))) {
+                    let at = [(x, x_is), (d, d_is)];
+                    let [of, by] = [of, by].map(|z| symbols.value(&z, &at).expect("a number"));
+                    for ((z, right), range) in found.iter().zip([of / by, of % by]).zip(ranges) {
+                        assert_eq!(symbols.value(z, &at), Some(right), "{of} by {by}");
+                        assert!((range.0..=range.1).contains(&right.into()), "{of} by {by}");
+                    }
+                }
+            }
+        }
+        // What nothing is defined as has no name.
+        let alone = symbols.quotient(&Lin::symbol(x).plus(1), &Lin::symbol(d));
+        assert_eq!(symbols.renamed(&alone, &[(x, y)]), None);
+    }
 
     /// Every multiplier of a byte or less, by every shift, against all x.
     #[test]

@@ -209,7 +209,7 @@ pub(super) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
                 all.push(walk.found);
             }
         }
-        agreed(entry, ring, &all, blocks).map_err(|reason| refused(&reason))?;
+        agreed((entry, &trace.symbols), ring, &all, blocks).map_err(|reason| refused(&reason))?;
         for (at, (before, other)) in known.iter().zip(&entry.rings).enumerate() {
             if ring.takers.max(other.takers) > 1 {
                 return Err(refused(&format!(
@@ -365,7 +365,12 @@ fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), St
 }
 
 /// One role fills what the others read, as often, and those that give back are as many as the mbarrier counts.
-fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(), String> {
+fn agreed(
+    (entry, symbols): (&Entry, &Symbols),
+    ring: &Ring,
+    all: &[Protocol],
+    blocks: i64,
+) -> Result<(), String> {
     let mut producers = all.iter().filter(|p| p.fills);
     let (producer, others) = (producers.next(), producers.next());
     let consumers: Vec<&Protocol> = all.iter().filter(|p| !p.fills).collect();
@@ -448,13 +453,9 @@ fn agreed(entry: &Entry, ring: &Ring, all: &[Protocol], blocks: i64) -> Result<(
                 .iter()
                 .zip(&producer.loops)
                 .all(|(a, b)| a.1 == b.1);
-        let of_consumer = |x: &Lin| {
-            let mut x = *x;
-            for (to, from) in consumer.loops.iter().zip(&producer.loops) {
-                x = x.substitute(from.0, &Lin::symbol(to.0))?;
-            }
-            Some(x)
-        };
+        let both = consumer.loops.iter().zip(&producer.loops);
+        let turns: Vec<(Sym, Sym)> = both.map(|(to, from)| (from.0, to.0)).collect();
+        let of_consumer = |x: &Lin| symbols.renamed(x, &turns);
         if !same_loops || of_consumer(&producer.index) != Some(consumer.index) {
             return Err("roles count its uses in other loops".to_owned());
         }

@@ -70,7 +70,12 @@ fn operations() -> Vec<Operation> {
         Op::Narrow,
     ];
     let mut all: Vec<Operation> = index.map(Operation::Index).to_vec();
-    all.extend([Operation::Min, Operation::Max, Operation::Or]);
+    all.extend([
+        Operation::Rem,
+        Operation::Min,
+        Operation::Max,
+        Operation::Or,
+    ]);
     all
 }
 
@@ -331,7 +336,7 @@ fn rules_hold_for_every_small_value() {
     assert!(checked > 50_000, "{checked}");
 }
 
-/// The operations of pairs of values are those of index expressions, or the three that only values have (`Min`, `Max`, `Or`).
+/// The operations of pairs of values are those of index expressions, or those that only values have (`Rem`, `Min`, `Max`, `Or`).
 #[test]
 fn each_operation_of_values_has_its_meaning() {
     let value = |op: Binary, ty: Ty, a: i64, b: i64| {
@@ -342,6 +347,8 @@ fn each_operation_of_values_has_its_meaning() {
         (Binary::Sub, 0xffff_fff8, 0xffff_fff8),
         (Binary::Mul, 0xffff_fff1, 0xffff_fff1),
         (Binary::MulHi, 4, 0xffff_ffff),
+        (Binary::Div, 0x3333_3332, 0),
+        (Binary::Rem, 3, 0xffff_fffd),
         (Binary::Xor, 0xffff_fff8, 0xffff_fff8),
         (Binary::Min, 5, 0xffff_fffd),
         (Binary::Max, 0xffff_fffd, 5),

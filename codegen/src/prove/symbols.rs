@@ -23,6 +23,10 @@ pub(super) enum Definition {
     Shr(Lin, u32),
     /// A value divided by a constant, rounded down.
     Div(Lin, i64),
+    /// A value that is never negative, divided by one that is at least 1, rounded down.
+    Quotient(Lin, Lin),
+    /// What that division leaves.
+    Remainder(Lin, Lin),
     /// The larger of two.
     Max(Lin, Lin),
     /// The smaller of two.
@@ -48,9 +52,12 @@ impl Definition {
             Self::Low(a, _) | Self::Shr(a, _) | Self::Div(a, _) | Self::Read(a, _) => {
                 [Some(a), None]
             }
-            Self::Ite(_, a, b) | Self::Max(a, b) | Self::Min(a, b) | Self::Xor(a, b) => {
-                [Some(a), Some(b)]
-            }
+            Self::Ite(_, a, b)
+            | Self::Quotient(a, b)
+            | Self::Remainder(a, b)
+            | Self::Max(a, b)
+            | Self::Min(a, b)
+            | Self::Xor(a, b) => [Some(a), Some(b)],
         };
         a.into_iter().chain(b).chain(place)
     }
@@ -317,13 +324,24 @@ impl Symbols {
         }
     }
 
-    fn defined(&mut self, definition: Definition, lo: i128, hi: i128, each: bool) -> Lin {
+    pub(super) fn defined(
+        &mut self,
+        definition: Definition,
+        lo: i128,
+        hi: i128,
+        each: bool,
+    ) -> Lin {
         if let Some(&sym) = self.known.get(&definition) {
             return Lin::symbol(sym);
         }
         let sym = self.add(definition.clone(), lo, hi, each);
         self.known.insert(definition, sym);
         Lin::symbol(sym)
+    }
+
+    /// The symbol of a definition, if there is one.
+    pub(super) fn known(&self, definition: &Definition) -> Option<Sym> {
+        self.known.get(definition).copied()
     }
 
     pub(super) fn is_uniform(&self, x: &Lin) -> bool {
@@ -445,7 +463,7 @@ impl Symbols {
         (reach.lo.saturating_add(lo), reach.hi.saturating_add(hi))
     }
 
-    fn differs(&self, x: &Lin) -> bool {
+    pub(super) fn differs(&self, x: &Lin) -> bool {
         !self.is_uniform(x)
     }
 
@@ -716,26 +734,22 @@ impl Symbols {
                     let a = self.replace(&a, sym, by, threads)?;
                     self.div(&a, d)
                 }
-                Definition::Max(a, b) => {
+                Definition::Quotient(a, b)
+                | Definition::Remainder(a, b)
+                | Definition::Max(a, b)
+                | Definition::Min(a, b)
+                | Definition::Xor(a, b) => {
                     let (a, b) = (
                         self.replace(&a, sym, by, threads)?,
                         self.replace(&b, sym, by, threads)?,
                     );
-                    self.max(&a, &b)
-                }
-                Definition::Min(a, b) => {
-                    let (a, b) = (
-                        self.replace(&a, sym, by, threads)?,
-                        self.replace(&b, sym, by, threads)?,
-                    );
-                    self.min(&a, &b)
-                }
-                Definition::Xor(a, b) => {
-                    let (a, b) = (
-                        self.replace(&a, sym, by, threads)?,
-                        self.replace(&b, sym, by, threads)?,
-                    );
-                    self.xor(&a, &b)
+                    match self.info(s).definition {
+                        Definition::Quotient(..) => self.quotient(&a, &b),
+                        Definition::Remainder(..) => self.remainder(&a, &b),
+                        Definition::Max(..) => self.max(&a, &b),
+                        Definition::Min(..) => self.min(&a, &b),
+                        _ => self.xor(&a, &b),
+                    }
                 }
                 Definition::Read(a, ty) => {
                     let a = self.replace(&a, sym, by, threads)?;

@@ -133,6 +133,14 @@ impl Lin {
         }
     }
 
+    /// The value of which this one is so many times; none where a number in it is no multiple.
+    pub(super) fn divided_by(&self, d: i64) -> Option<Self> {
+        let by = |n: Num| n.one().filter(|n| n % d == 0).map(|n| Num::same(n / d));
+        let terms = self.terms.list();
+        let parts: Option<Vec<Term>> = terms.iter().map(|(m, c)| Some((*m, by(*c)?))).collect();
+        Some(Self::of(parts?, by(self.k)?))
+    }
+
     /// The product; none where it has more than four symbols, or a number of it may wrap around.
     pub(super) fn mul(&self, other: &Self) -> Option<Self> {
         if self.magnitude().saturating_mul(other.magnitude()) >= 1 << 61 {

@@ -27,13 +27,6 @@ pub(crate) struct LoopHandle {
     level: Level,
 }
 
-impl LoopHandle {
-    /// The register of the counter.
-    pub(super) fn register(&self) -> Reg {
-        self.register
-    }
-}
-
 /// The deepest nest of loops and regions.
 pub(super) const DEEPEST: Level = 64;
 

@@ -41,6 +41,8 @@ pub(crate) struct Parting {
     pub(crate) sends: bool,
     /// Products of warpgroups that were written.
     pub(crate) products: u32,
+    /// How the first role with loops over tiles takes them, as text, with the end of that role.
+    pub(crate) schedulers: Vec<(u32, String)>,
 }
 
 impl Kernel {

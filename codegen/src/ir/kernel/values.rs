@@ -324,6 +324,40 @@ impl Kernel {
         clamped
     }
 
+    /// The variable that equals `x / d` rounded down, for `x ≥ 0` and `d ≥ 1` below 2³² of which `d` may be known at run time alone.
+    pub(crate) fn quotient(&mut self, x: Expr, d: Expr) -> Expr {
+        let most = self.range(x).1 / self.range(d).0.max(1);
+        self.divided(Binary::Div, x, d, most)
+    }
+
+    /// The variable that equals what `x / d` leaves, as [`Kernel::quotient`].
+    pub(crate) fn remainder(&mut self, x: Expr, d: Expr) -> Expr {
+        let most = self.range(x).1.min(self.range(d).1 - 1);
+        self.divided(Binary::Rem, x, d, most)
+    }
+
+    fn divided(&mut self, op: Binary, x: Expr, d: Expr, most: i64) -> Expr {
+        if most <= 0 {
+            return self.pool.constant(0);
+        }
+        if op == Binary::Div && self.pool.as_const(d) == Some(1) {
+            return x;
+        }
+        let level = self.pool.facts(x).level.max(self.pool.facts(d).level);
+        let a = Src::Reg(self.value(x));
+        let (b, to) = (self.operand(d), self.reg(Class::B32));
+        let ty = Type::U32;
+        self.at_top(level, Inst::Binary { op, ty, to, a, b });
+        let (of, by) = (x, d);
+        self.meanings.insert(to, Meaning::Divided { op, of, by });
+        let name = self.unique("quotient");
+        if self.agrees(x) && self.agrees(d) {
+            self.note_uniform(&name);
+        }
+        self.bind_in(level, &name, to, Ty::U32);
+        self.pool.var(&name, 0, most, level)
+    }
+
     /// The variable that equals `e`, which what is launched keeps in `0..=hi` where the expression alone does not show it.
     ///
     /// ```

@@ -232,6 +232,8 @@ fn binary(o: &Operands<'_>, op: Binary, ty: Type, a: Src, b: Src) -> Result<Stri
         Binary::Sub => format!("{a} - {b}"),
         Binary::Mul => format!("{a} * {b}"),
         Binary::MulHi => back(format!("mul_hi({a}, {b})")),
+        Binary::Div => format!("{a} / {b}"),
+        Binary::Rem => format!("{a} % {b}"),
         Binary::Min if is_float(ty) => format!("fmin({a}, {b})"),
         Binary::Max if is_float(ty) => format!("fmax({a}, {b})"),
         Binary::Min => back(format!("min({a}, {b})")),

@@ -137,7 +137,8 @@ impl Gemm<'_> {
             let digits = pool.pin(digits);
             pool.scale(digits, step)
         });
-        self.k.deal(&turn, origin, [self.m, self.n], tile);
+        self.k
+            .deal(turn.counter, origin, ([self.m, self.n], tile), None);
         Ok((turn, origin))
     }
 

@@ -9,7 +9,7 @@ use layout_core::{Layout, Swizzled, TiledMma};
 use super::{Given, none_is_refuted, numbers, subject};
 use crate::index::Expr;
 use crate::ir::{Axis, Cmp, Element, Kernel};
-use crate::pipeline::{OrderBarrier, Ring, Staged, Stages, WarpRole};
+use crate::pipeline::{OrderBarrier, Ring, Staged, Stages, TileScheduler, WarpRole};
 use crate::prove::mutants::Subject;
 use crate::view::{Fragment, View, ViewError};
 
@@ -53,9 +53,8 @@ impl Parts {
         let ([rows, _, d], [m, columns]) = (TILE, self.sizes);
         let rows = rows * self.what.roles;
         if self.what.persistent {
-            return k.persistent([m, columns], [rows, d], [2, 1], |k, tile| {
-                body(k, tile.at(), tile.number())
-            });
+            let tiles = TileScheduler::rectangle([m, columns], [rows, d], [2, 1]);
+            return k.persistent(&tiles, |k, tile| body(k, tile.at(), tile.number()));
         }
         let (i, zero) = (k.tiles(Axis::X, m, rows)?, k.constant(0));
         body(k, [i, zero], zero)
@@ -160,14 +159,9 @@ impl Attention {
         let mut k = Kernel::new("attention", 128 * roles as u32 + 128);
         let [m, n] = ["m", "n"].map(|name| k.size(name, MOST));
         let width = k.constant(d);
-        let columns = if self.persistent {
-            k.size("columns", d)
-        } else {
-            width
-        };
         let [q, key, value] = [("q", m), ("keys", n), ("values", n)]
             .map(|(name, rows)| k.input(name, Element::F16, &[rows, width]));
-        let o = k.output("o", Element::F32, &[m, columns]);
+        let o = k.output("o", Element::F32, &[m, width]);
         let one = Layout::flat(&[1, 1, 1], &[0, 0, 0])?;
         let product = |n| -> Result<TiledMma, ViewError> {
             Ok(TiledMma::new(wgmma(n, Scalar::F16, Scalar::F32)?, &one)?)
@@ -193,7 +187,7 @@ impl Attention {
         let parts = Parts {
             what: self,
             arrays: [q, key, value, o],
-            sizes: [m, columns],
+            sizes: [m, width],
             more: k.tiles_in(behind, keys)?,
             outside: k.choose(n, Cmp::Gt, zero, zero, one),
             products: [product(keys)?, product(d)?],
@@ -211,7 +205,7 @@ impl Attention {
         Ok(k)
     }
 
-    fn launch(self, [m, n]: [u64; 2]) -> (Given, Vec<i64>, Element) {
+    fn launch([m, n]: [u64; 2]) -> (Given, Vec<i64>, Element) {
         let [_, step, d] = TILE.map(|x| x as usize);
         let (q, keys, values) = (
             numbers(m * d as u64, 1),
@@ -228,16 +222,13 @@ impl Attention {
                 }
             }
         }
-        let mut sizes = vec![("m", m), ("n", n)];
-        if self.persistent {
-            sizes.push(("columns", d as u64));
-        }
+        let sizes = vec![("m", m), ("n", n)];
         let inputs = vec![("q", q), ("keys", keys), ("values", values)];
         (Given { sizes, inputs }, o, Element::F32)
     }
 
     fn subject(self, sizes: &[[u64; 2]]) -> Subject {
-        let launches = sizes.iter().map(|&size| self.launch(size)).collect();
+        let launches = sizes.iter().map(|&size| Self::launch(size)).collect();
         subject(&format!("{self:?}"), self.kernel(), launches)
     }
 }

@@ -6,18 +6,22 @@ use layout_core::{Layout, TiledMma};
 use super::{Given, none_is_refuted, numbers, subject};
 use crate::index::Expr;
 use crate::ir::{Axis, Element, Kernel};
-use crate::pipeline::{Ring, Staged, Stages, WarpRole};
+use crate::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
 use crate::prove::mutants::Subject;
 use crate::view::{Fragment, View, ViewError};
 
 type Done = Result<(), ViewError>;
 
-/// The schedules of `examples/hopper_gemm.rs`.
+/// The schedules of `examples/hopper_gemm.rs`, and other orders of tiles.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Schedule {
     Plain,
     Persistent([u32; 2]),
     PingPong([u32; 2]),
+    /// So many blocks that take one column of tiles after the other.
+    Columns(u32),
+    /// The same in groups of so many rows of tiles.
+    Groups(u32, u32),
     Cluster,
 }
 
@@ -221,7 +225,8 @@ impl Product {
         body: impl FnOnce(&mut Kernel, [Expr; 2], (Expr, Expr)) -> Done,
     ) -> Done {
         let [tm, tn, _] = TILE;
-        let (rows, blocks) = match self.schedule {
+        let extents = [m, n];
+        let tiles = match self.schedule {
             Schedule::Plain | Schedule::Cluster => {
                 let (at, none) = (
                     [k.tiles(Axis::X, m, tm)?, k.tiles(Axis::Y, n, tn)?],
@@ -229,10 +234,16 @@ impl Product {
                 );
                 return body(k, at, (none, none));
             }
-            Schedule::Persistent(blocks) => (tm, blocks),
-            Schedule::PingPong(blocks) => (2 * tm, blocks),
+            Schedule::Persistent(blocks) => TileScheduler::rectangle(extents, [tm, tn], blocks),
+            Schedule::PingPong(blocks) => TileScheduler::rectangle(extents, [2 * tm, tn], blocks),
+            Schedule::Columns(blocks) => {
+                TileScheduler::linear(extents, [tm, tn], blocks, TileOrder::Columns)
+            }
+            Schedule::Groups(blocks, rows) => {
+                TileScheduler::linear(extents, [tm, tn], blocks, TileOrder::Groups(rows))
+            }
         };
-        k.persistent([m, n], [rows, tn], blocks, |k, tile| {
+        k.persistent(&tiles, |k, tile| {
             let before = k.mul(tile.number(), p.steps);
             body(k, tile.at(), (before, tile.number()))
         })
@@ -420,6 +431,8 @@ fn mutants_of_products() {
         product(Schedule::Persistent([1, 2]), true, false, false).subject(&[[136, 200, 136]]),
         product(Schedule::Persistent([2, 1]), false, true, false).subject(&[[200, 136, 136]]),
         product(Schedule::PingPong([1, 1]), false, false, false).subject(&[[136, 72, 264]]),
+        product(Schedule::Columns(3), false, false, false).subject(&[[136, 200, 136]]),
+        product(Schedule::Groups(2, 2), true, false, false).subject(&[[200, 136, 72]]),
         product(Schedule::Cluster, true, false, false).subject(&[[136, 72, 264]]),
     ];
     none_is_refuted(subjects, 6, 900);
