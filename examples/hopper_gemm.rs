@@ -23,7 +23,7 @@ use tilewright::codegen::Proven;
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::pipeline::{
-    PersistentTile, Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole,
+    PersistentTile, Ring, Staged, Stages, TileScheduler, WarpRole,
 };
 use tilewright::codegen::view::{Fragment, View, ViewError};
 use tilewright::host::{Arg, Outcome};
@@ -201,7 +201,7 @@ pub(crate) fn persistent(whole: bool) -> Built {
     let (tm, tn) = (128, 256);
     let mut k = Kernel::new("hopper_gemm_persistent", 384);
     let p = Product::declare(&mut k, [tm, tn, 64], 2, Stages::new(4).lag(1))?;
-    let tiles = TileScheduler::linear(p.sizes, [tm, tn], 132, TileOrder::Groups(8));
+    let tiles = TileScheduler::rectangle(p.sizes, [tm, tn], [33, 4]);
     k.role(WarpRole::new("consumers", 8).registers(232), |k, thread| {
         k.persistent(&tiles, |k, tile| {
             let before = k.mul(tile.number(), p.steps);

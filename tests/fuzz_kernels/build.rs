@@ -315,6 +315,7 @@ impl Scope {
                     Operand::A => view.partition_a(k, &mma, thread)?,
                     Operand::B => view.partition_b(k, &mma, thread)?,
                     Operand::C => view.partition_c(k, &mma, thread)?,
+                    Operand::Metadata => view.partition_metadata(k, &mma, thread)?,
                 }
             }
             By::Along(mode, other) => self.share(k, other)?.along(k, *mode, &view)?,
