@@ -85,7 +85,7 @@ pub(crate) enum Schedule {
     Grid,
     /// So many blocks that take tile after tile.
     Persistent(Tiles),
-    /// The same by so many roles that take turns, each with its part of the rows.
+    /// The same by so many roles in a ping-pong schedule, each with its part of the rows.
     InTurns(u32, Tiles),
     /// A block a tile, so many roles that read the same stages, each with its part of the rows.
     Roles(u32),

@@ -452,7 +452,7 @@ fn wrong_roles_and_rings_are_told() {
     );
     malformed(
         |k| k.tma_ring(Stages::new(2).ping_pong(9), tile()).map(|_| ()),
-        "9 roles that take turns",
+        "9 roles in a ping-pong schedule",
     );
     malformed(
         |k| {

@@ -200,7 +200,7 @@ fn an_output_is_read_by_who_stores_it() -> Result {
         let error = refusal(in_place(1, false, between)?);
         assert_eq!(
             without_lines(&error),
-            "read y: the element of output `y` may be overwritten already: another block or turn has that element; read it from an input, or store to another output"
+            "read y: the element of output `y` may be overwritten already: another block or iteration has that element; read it from an input, or store to another output"
         );
     }
     Ok(())

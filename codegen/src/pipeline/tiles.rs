@@ -9,7 +9,7 @@
 //!
 //! Each role has its own loop over the tiles, by the same scheduler. While the consumers store one tile, the producer fills the stages of the next.
 //!
-//! A number becomes a row and a column by quotients and remainders: the matrix has any size. The prover holds them against the order's definition (`prove/cover/deals.rs`).
+//! A number becomes a row and a column by quotients and remainders: the matrix has any size. The prover holds them against the order's definition (`prove/memory/cover/deals.rs`).
 
 use layout_core::Layout;
 

@@ -82,7 +82,7 @@ impl Kernel {
         }
         if !(1..=4).contains(&turns) {
             return refuse(
-                format!("{turns} roles that take turns"),
+                format!("{turns} roles in a ping-pong schedule"),
                 "1 to 4 do".to_owned(),
             );
         }
@@ -323,7 +323,7 @@ impl Kernel {
             return Err(E::from(ViewError::Pipeline {
                 given: format!("turn of role {role} in the ring `{}`", ring.names(self)),
                 accepted: format!(
-                    "{} roles take turns in it (`Stages::ping_pong`)",
+                    "{} roles have a ping-pong schedule in it (`Stages::ping_pong`)",
                     handle.takers()
                 ),
             }));

@@ -1,14 +1,18 @@
 //! Refusals name the lines of the author's program.
 
-use super::ProofError;
-use super::memory::name_of;
 use crate::ir::{Address, Comment, Entry, Inst, Line, Node};
+use crate::prove::ProofError;
+use crate::prove::walk::memory::name_of;
 
 /// Lines that a name may have in a message.
 const MOST: usize = 3;
 
 /// The error with the lines that it is about: `here`, where following the kernel stopped; otherwise those of the accesses that it names.
-pub(super) fn located(mut error: ProofError, entry: &Entry, here: Option<Line>) -> ProofError {
+pub(in crate::prove) fn located(
+    mut error: ProofError,
+    entry: &Entry,
+    here: Option<Line>,
+) -> ProofError {
     let lines = |name: &str| {
         if let Some(line) = here {
             return vec![line];

@@ -2,72 +2,47 @@
 //!
 //! It reads the representation that the printer prints, register by register, in two steps.
 //!
-//! * `execute` follows the instructions once with exact values for every thread of a block (`value`). Each address must be what its place says
+//! * `walk` follows the instructions once with exact values for every thread of a block (`algebra`). Each address must be what its place says
 //!   (the buffer's layout at its coordinates) and inside the buffer under its guard; each guard must leave out nothing that is inside; barriers
 //!   must be met by all threads. What is left is a tree of events in shared memory, with one address for each thread.
-//! * `order` follows that tree along every path, turn by turn until the state of shared memory repeats: a byte is read only after a write
+//! * `memory` follows that tree along every path, iteration by iteration until the state of shared memory repeats: a byte is read only after a write
 //!   that a barrier or a wait orders before it, and no two threads touch a byte, one of them writing, unordered.
+//!
+//! `protocol` holds the asynchronous instructions to the protocols of their barriers, `cost` counts what accesses cost. Rooms use those below them: `algebra`, then `walk`, then `memory` and
+//! `protocol`, then `cost`.
 //!
 //! A byte of shared memory belongs to the view that wrote it last: what one view wrote, another does not read.
 
 // Loops over threads and modes index several lists by the same number.
 #![allow(clippy::needless_range_loop)]
 
-mod access;
-mod accumulators;
-mod arithmetic;
-mod assumed;
-mod bounds;
-mod bulk;
-mod cluster;
-mod costs;
-mod counted;
-mod cover;
-mod data;
-mod dependents;
+mod algebra;
+mod cost;
 mod error;
-mod execute;
-mod fetched;
-mod floors;
-mod formula;
-mod hopper;
-mod index;
 mod lines;
-mod loops;
-mod meaning;
-mod meant;
 mod memory;
 #[cfg(test)]
 mod mutants;
-mod named;
-mod numbers;
-mod offsets;
-mod operands;
-mod order;
-mod quotient;
-mod registers;
-mod remote;
-mod ring;
+mod protocol;
 #[cfg(test)]
 mod rules;
-mod scoped;
-mod shared;
-mod solve;
-mod symbols;
 #[cfg(test)]
 mod tests;
-mod value;
-mod values;
+mod walk;
 
-pub use access::AccessProof;
-pub use assumed::Assumed;
-pub use costs::GlobalCost;
+pub use cost::costs::GlobalCost;
 pub use error::ProofError;
+pub use memory::access::AccessProof;
+pub use walk::assumed::Assumed;
 
 use layout_core::banks::{BankModel, NVIDIA};
 
-use self::execute::Trace;
 use crate::ir::Entry;
+use algebra::numbers;
+use memory::{cover, order};
+use protocol::{accumulators, dependents, meant, named, operands, registers, ring};
+use walk::execute::{self, Trace};
+use walk::{cluster, remote};
 
 /// What was proven of a kernel.
 ///

@@ -1,13 +1,13 @@
 //! The rules of the prover's arithmetic against the meaning of each instruction: at random at full width, exhaustively over small ranges.
 
-use super::execute::{Machine, Val};
-use super::formula::Formula;
-use super::meaning::{self, Operation, integer_type};
-use super::numbers;
-use super::symbols::Symbols;
-use super::value::{Lin, Sym};
 use crate::index::code::{Op, Ty};
 use crate::ir::{Binary, Class, Cmp, Kernel, ParamKind, Src, Type};
+use crate::prove::algebra::formula::Formula;
+use crate::prove::algebra::meaning::{self, Operation, integer_type};
+use crate::prove::algebra::numbers;
+use crate::prove::algebra::symbols::Symbols;
+use crate::prove::algebra::value::{Lin, Sym};
+use crate::prove::walk::execute::{Machine, Val};
 
 /// Numbers from a seed.
 struct Random(u64);

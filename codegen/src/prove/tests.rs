@@ -2,8 +2,8 @@
 
 use layout_core::{Layout, Swizzled};
 
-use super::prove;
 use crate::ir::{Axis, Cmp, Element, Kernel};
+use crate::prove::prove;
 use crate::view::{Partition, ViewError};
 
 /// A copy of 256 elements a block, 2 a thread: the kernel, and the shares of source, target and a tile in shared memory.
