@@ -25,6 +25,7 @@ struct Setting<'p> {
     tiles: Option<TileScheduler>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a kernel has few rings")]
 enum Rings {
     Both(Ring<'static, 2>),
     Each(Ring<'static, 1>, Ring<'static, 1>),
