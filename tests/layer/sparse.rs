@@ -248,7 +248,7 @@ fn checked(
 fn products_of_every_type_and_ragged_sizes() -> Result {
     use Element::{Bf16, E4m3, F16, F32, S8, S32};
     use atoms::*;
-    let all = [
+    let all = vec![
         (MMA_SP_M16N8K16_F16, [F16, F32]),
         (MMA_SP_ORDERED_M16N8K16_F16, [F16, F32]),
         (MMA_SP_ORDERED_M16N8K16_F16_F16, [F16, F16]),
