@@ -179,8 +179,8 @@ fn misuse_of_a_held_stage_is_refused() -> Result {
     for (what, said) in [
         (Held::GivenBackInTheLoop, "begins outside"),
         (Held::GivenBackBefore, "not known to be full"),
-        (Held::InFlight, "before products that read it are complete"),
-        (Held::Kept, "never given back"),
+        (Held::InFlight, "before MMAs that read it are complete"),
+        (Held::Kept, "never released"),
         (Held::FilledBehind, "wait for each other forever"),
         (Held::AnotherTile, "another tile is read than was filled in"),
         (Held::NotFilled, "not exactly one role fills its stages"),

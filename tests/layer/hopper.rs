@@ -355,7 +355,7 @@ fn misuse_of_a_ring_is_refused() {
             p.consume(|k, ring, step| k.release(ring, step))?;
             p.produce(|_, _, _| Ok(()))
         },
-        "a stage is given back",
+        "a stage is released",
     );
     // The sums are read in the step.
     refused(

@@ -388,21 +388,21 @@ fn orders_that_are_none_are_refused() -> Result {
     let by = |extents, order| TileScheduler::linear(extents, TILE, 3, order);
     let layouts = |row: &str, column: &str| TileOrder::Layouts([layout(row), layout(column)]);
     for (row, column, said) in [
-        ("(3,5,2):(1,0,0)", "(3,5,2):(0,1,0)", "is dealt out twice"),
+        ("(3,5,2):(1,0,0)", "(3,5,2):(0,1,0)", "is assigned twice"),
         (
             "(3,5,2):(1,0,3)",
             "(3,5,2):(0,1,1)",
-            "tile (3, 0) is not dealt out",
+            "tile (3, 0) is assigned to no block",
         ),
         (
             "(3,5,1):(1,0,3)",
             "(3,5,1):(0,1,0)",
-            "tile (3, 0) is not dealt out",
+            "tile (3, 0) is assigned to no block",
         ),
         (
             "(3,4,2):(1,0,3)",
             "(3,4,2):(0,1,0)",
-            "tile (0, 4) is not dealt out",
+            "tile (0, 4) is assigned to no block",
         ),
         ("(3,5,2):(1,0,3)", "(3,5,1):(0,1,0)", "as many elements"),
     ] {

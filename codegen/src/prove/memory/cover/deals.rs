@@ -68,7 +68,7 @@ impl Output<'_> {
             None => self.counted(&dealt)?,
             Some(_) => self
                 .in_order(&dealt)
-                .map_err(|reason| format!("tiles are dealt out {reason}"))?,
+                .map_err(|reason| format!("tiles are scheduled {reason}"))?,
         }
         Ok(true)
     }

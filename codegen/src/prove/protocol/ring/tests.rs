@@ -107,7 +107,7 @@ fn a_stage_is_not_given_back_while_products_read_it() {
         };
         let (code, text) = with(plan, |e| wait_of_the_loop(e, more)).expect_err("refused");
         assert_eq!(code, "ring", "{text}");
-        assert!(text.contains("before products that read it"), "{text}");
+        assert!(text.contains("before MMAs that read it"), "{text}");
         // The arrival first, and then the wait.
         let late = |list: &mut Vec<Node>, i: usize| {
             let wait = list.remove(i);
@@ -116,7 +116,7 @@ fn a_stage_is_not_given_back_while_products_read_it() {
         };
         let (code, text) = with(plan, |e| wait_of_the_loop(e, late)).expect_err("refused");
         assert_eq!(code, "ring", "{text}");
-        assert!(text.contains("before products that read it"), "{text}");
+        assert!(text.contains("before MMAs that read it"), "{text}");
     }
 }
 
@@ -331,7 +331,7 @@ fn roles_take_turns_in_the_order_of_the_fills() {
         assert!(wait < pass);
         list.swap(wait, pass);
     });
-    assert!(text.contains("before products that read stages"), "{text}");
+    assert!(text.contains("before MMAs that read stages"), "{text}");
     // Behind the turn.
     let text = refused_turn(|list, _| {
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
