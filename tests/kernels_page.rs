@@ -1,9 +1,11 @@
 //! The pages `docs/kernels.md` and `docs/hosts.md` are true: the tables of plans are generated (`TILEWRIGHT_UPDATE=1` writes them anew), the lists of what plans
 //! support are complete, the layouts are the plan's own, and the excerpts are in the emitted text and in `examples/launch.c`.
 
+#[path = "common/generated.rs"]
+mod generated;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use std::path::Path;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
@@ -150,23 +152,7 @@ fn tables_of_plans() -> String {
 
 #[test]
 fn every_plan_is_listed_as_it_is() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/kernels.md");
-    let page = std::fs::read_to_string(&path).expect("the page");
-    let begin = "<!-- generated: plans -->\n";
-    let (before, rest) = page.split_once(begin).expect("the tables");
-    let (_, after) = rest.split_once("<!-- /generated -->").expect("their end");
-    let new = format!(
-        "{before}{begin}{}<!-- /generated -->{after}",
-        tables_of_plans()
-    );
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    assert!(
-        page == new,
-        "docs/kernels.md is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
+    generated::parts("kernels.md", &[("plans", tables_of_plans())]);
 }
 
 #[test]

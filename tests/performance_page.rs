@@ -1,5 +1,8 @@
 //! The roofline of `docs/performance.md` is drawn from the page's own table (`TILEWRIGHT_UPDATE=1` draws it anew).
 
+#[path = "common/generated.rs"]
+mod generated;
+
 use std::fmt::Write;
 use std::path::Path;
 
@@ -193,16 +196,5 @@ fn the_roofline_is_that_of_the_table() {
     let page = std::fs::read_to_string(root.join("docs/performance.md")).expect("the page");
     let gemms = rows(&page);
     assert!(gemms.len() > 10, "{} rows", gemms.len());
-    let path = root.join("docs/plots/roofline.svg");
-    let new = draw(&gemms);
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::create_dir_all(root.join("docs/plots")).expect("a folder");
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    let old = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        old == new,
-        "docs/plots/roofline.svg is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
+    generated::file("plots/roofline.svg", &draw(&gemms));
 }

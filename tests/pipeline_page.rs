@@ -1,7 +1,9 @@
 //! The timeline of the pipeline in `docs/own-kernels-hopper.md` is drawn from the protocol of a ring (`TILEWRIGHT_UPDATE=1` draws it anew).
 
+#[path = "common/generated.rs"]
+mod generated;
+
 use std::fmt::Write;
-use std::path::Path;
 
 /// Stages of the ring, and the iterations by which a stage is released after its own.
 const STAGES: usize = 4;
@@ -134,15 +136,5 @@ fn draw() -> String {
 
 #[test]
 fn the_timeline_is_drawn_from_the_protocol() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/plots/pipeline.svg");
-    let new = draw();
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    let old = std::fs::read_to_string(&path).expect("the picture");
-    assert!(
-        old == new,
-        "docs/plots/pipeline.svg is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
+    generated::file("plots/pipeline.svg", &draw());
 }

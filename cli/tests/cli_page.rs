@@ -150,7 +150,7 @@ fn the_tables_of_options_are_those_of_the_help() {
     ] {
         parts.push((name, options(name)));
     }
-    common::generated("cli.md", &parts);
+    common::generated::parts("cli.md", &parts);
 }
 
 #[test]

@@ -77,5 +77,5 @@ fn the_calculators_page_lists_every_function() {
         }
     }
     assert!(functions.next().is_none(), "every function has its row");
-    common::generated("cli.md", &[("functions", format!("{text}\n"))]);
+    common::generated::parts("cli.md", &[("functions", format!("{text}\n"))]);
 }

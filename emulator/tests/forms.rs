@@ -127,7 +127,7 @@ fn tables() -> String {
 
 #[test]
 fn the_page_is_what_the_decoder_says() {
-    generated("emulator-instructions.md", &[("forms", tables())]);
+    generated::parts("emulator-instructions.md", &[("forms", tables())]);
 }
 
 /// Textures need declarations of their own; what is not PTX would be refused here.

@@ -100,7 +100,7 @@ fn finding() -> String {
 
 #[test]
 fn the_page_lists_the_exhibits() {
-    generated(
+    generated::parts(
         "emulator.md",
         &[("finding", finding()), ("museum", museum())],
     );

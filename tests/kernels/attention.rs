@@ -190,12 +190,8 @@ fn candidates_have_the_default_tiles() {
         }
     }
     let problem = head(300, 300);
-    let built = |(options, tile): (String, Box<dyn Problem>)| {
-        assert!(options.starts_with("--design portable --tile-queries "));
-        tile.kernel(Arch(80)).is_ok()
-    };
     let tiles = problem.tiles(Arch(80)).into_iter();
-    assert!(tiles.map(built).filter(|built| *built).count() >= 10);
+    assert!(tiles.filter(|tile| tile.kernel(Arch(80)).is_ok()).count() >= 10);
 }
 
 #[test]

@@ -423,7 +423,7 @@ fn wrong_operands_are_told() -> Result {
             dense.atom().name
         ),
     );
-    // The instruction without its metadata is none of a tiled mma.
+    // A tiled mma of a sparse instruction needs `TiledMma::sparse`.
     assert!(TiledMma::new(atom.mma, &one).is_err());
     // A tile less deep than what a register of metadata describes.
     assert!(TiledMma::sparse(atom, &one, [16, 8, 32]).is_err());

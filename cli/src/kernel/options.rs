@@ -272,6 +272,24 @@ pub(super) struct AttentionArgs {
     pub(super) options: Options,
 }
 
+/// The options that choose a kernel of attention and its tile.
+pub(super) fn of_design(design: Design) -> String {
+    match design {
+        Design::Auto => "--design auto".to_owned(),
+        Design::Portable(tile) => format!(
+            "--design portable --tile-queries {} --tile-keys {} --warps {} --stages {}",
+            tile.queries, tile.keys, tile.warps, tile.stages
+        ),
+        Design::Hopper(tile) => format!(
+            "--design hopper --tile-queries {} --tile-keys {} --stages {} --ping-pong {}",
+            64 * tile.warpgroups,
+            tile.keys,
+            tile.stages,
+            tile.ping_pong
+        ),
+    }
+}
+
 impl AttentionArgs {
     pub(super) fn problem(&self) -> Result<Heads, KernelError> {
         let kv_heads = self.kv_heads.unwrap_or(self.heads);
@@ -344,5 +362,28 @@ impl AttentionArgs {
             warps: self.warps.unwrap_or(tile.warps),
             stages: self.stages.unwrap_or(tile.stages),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: AttentionArgs,
+    }
+
+    #[test]
+    fn options_of_a_design_choose_it() {
+        let portable = Tile::candidates().map(Design::Portable);
+        let designs = portable.chain(hopper::Tile::candidates().map(Design::Hopper));
+        for design in designs.chain([Design::Auto]) {
+            let line = format!("attention {}", of_design(design));
+            let line = Line::try_parse_from(line.split(' ')).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(line.args.problem().expect("a problem").design, design);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `tilewright kernel NAME --tune`: every tile of a kernel on one problem, the fastest first.
+//! `tilewright kernel attention --tune`: every tile of the kernel on one problem, the fastest first.
 //!
 //! A tile without a kernel, because it does not fit registers or shared memory, is left out. Every result is compared with float64, and a wrong one comes last.
 
@@ -9,12 +9,12 @@ use indicatif::ProgressIterator as _;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
-use tilewright::host::kernels::Problem;
+use tilewright::host::kernels::{Heads, Problem as _};
 use tilewright::host::{Matrix, On, RunOptions, run_with};
 
 use super::{REPEATS, arch, memory_of};
 use crate::error::{CliError, Outcome};
-use crate::kernel::options::Options;
+use crate::kernel::options::{Options, of_design};
 use crate::output;
 
 /// What was measured of a tile.
@@ -58,7 +58,7 @@ impl Measured {
     }
 }
 
-pub(super) fn tune(problem: &dyn Problem, options: &Options) -> Outcome {
+pub(super) fn tune(problem: &Heads, options: &Options) -> Outcome {
     let gpu = Gpu::open(0)
         .map_err(|e| CliError::new(e.code(), format!("--tune measures on a GPU: {e}")))?;
     let arch = arch(&options.arch, Some(&gpu), problem.least_arch())?;
@@ -76,8 +76,11 @@ pub(super) fn tune(problem: &dyn Problem, options: &Options) -> Outcome {
     let tiles = problem.tiles(arch);
     let tiles = tiles.into_iter().progress();
     let mut all: Vec<_> = tiles
-        .filter_map(|(options, tile)| {
-            let run = measured(tile.as_ref(), arch, &inputs, &run)?;
+        .filter_map(|tile| {
+            let (options, run) = (
+                of_design(tile.design),
+                measured(&tile, arch, &inputs, &run)?,
+            );
             Some(Measured { options, run })
         })
         .collect();
@@ -98,7 +101,7 @@ pub(super) fn tune(problem: &dyn Problem, options: &Options) -> Outcome {
 
 /// The time of a tile and whether its result is right; `None` if it has no kernel.
 fn measured(
-    tile: &dyn Problem,
+    tile: &Heads,
     arch: Arch,
     inputs: &[Matrix],
     options: &RunOptions,

@@ -2,6 +2,9 @@
 
 #![allow(dead_code)] // Each test binary uses its part.
 
+#[path = "../../../tests/common/generated.rs"]
+pub(crate) mod generated;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -50,31 +53,6 @@ pub(crate) fn stand_in(folder: &Path, name: &str) {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     std::fs::copy(folder.join("libcuda.so"), folder.join("libcuda.so.1")).expect("copied");
-}
-
-/// Compares the generated parts of a page of the book, by their names, with what they should be; with `TILEWRIGHT_UPDATE=1` they are written instead.
-pub(crate) fn generated(page: &str, parts: &[(&str, String)]) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../docs")
-        .join(page);
-    let old = std::fs::read_to_string(&path).expect("the page");
-    let mut new = old.clone();
-    for (name, text) in parts {
-        let begin = format!("<!-- generated: {name} -->\n");
-        let (before, rest) = new.split_once(&begin).unwrap_or_else(|| {
-            panic!("{page} has no part {name}");
-        });
-        let (_, after) = rest.split_once("<!-- /generated -->").expect("its end");
-        new = format!("{before}{begin}{text}<!-- /generated -->{after}");
-    }
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    assert!(
-        old == new,
-        "docs/{page} is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
 }
 
 /// Words of a command line, quotes taken off.

@@ -69,6 +69,15 @@ pub(crate) struct Buffer {
 }
 
 impl Buffer {
+    /// Its extents, mode by mode; `None` for those that are not numbers.
+    pub(crate) fn fixed_extents(&self) -> Vec<Option<i64>> {
+        let fixed = |extent: &Extent| match extent {
+            Extent::Fixed(n) => Some(*n),
+            _ => None,
+        };
+        self.extents.iter().map(fixed).collect()
+    }
+
     /// Whether no two elements are equal, as the author states.
     pub(crate) fn is_distinct(&self) -> bool {
         self.stated.iter().any(|s| s.elements == Elements::Distinct)

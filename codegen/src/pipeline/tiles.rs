@@ -14,6 +14,7 @@
 use layout_core::Layout;
 
 use crate::index::Expr;
+use crate::index::layout::index;
 use crate::ir::{Axis, DealOrder, Kernel, Raster};
 use crate::view::{View, ViewError};
 
@@ -61,7 +62,7 @@ enum Blocks {
 }
 
 impl TileScheduler {
-    /// Tiles of `tile` elements that cover a matrix of `extents`, for a grid of `blocks`: x along rows of tiles, y along columns. In each turn, the blocks have a rectangle of neighbouring tiles.
+    /// Tiles of `tile` elements that cover a matrix of `extents`, for a grid of `blocks`: x along rows of tiles, y along columns. In each iteration the blocks have a rectangle of neighbouring tiles.
     /// Clusters may share what their tiles have in common.
     ///
     /// ```
@@ -190,10 +191,10 @@ impl Kernel {
         self.at_line();
         match &tiles.blocks {
             Blocks::Rectangle(blocks) => {
-                let [down, across] = self.turns_of(tiles, *blocks)?;
+                let [down, across] = self.iterations_of(tiles, *blocks)?;
                 Ok(self.pool.mul(down, across))
             }
-            Blocks::Linear(blocks, order) => self.turns_of_numbers(tiles, (*blocks, order)),
+            Blocks::Linear(blocks, order) => self.iterations_of_numbers(tiles, (*blocks, order)),
         }
     }
 
@@ -224,14 +225,14 @@ impl Kernel {
             self.blocks(Axis::X, blocks[0])?,
             self.blocks(Axis::Y, blocks[1])?,
         ];
-        let [down, across] = self.turns_of(tiles, blocks)?;
+        let [down, across] = self.iterations_of(tiles, blocks)?;
         self.for_loop("rows", 0, 1, down, |k, row| {
             k.for_loop("columns", 0, 1, across, |k, column| {
                 let before = k.pool.mul(row, across);
                 let number = k.pool.add(before, column);
-                let turns = [row, column];
+                let iterations = [row, column];
                 let at = [0, 1].map(|mode: usize| {
-                    let before = k.pool.scale(turns[mode], i64::from(blocks[mode]));
+                    let before = k.pool.scale(iterations[mode], i64::from(blocks[mode]));
                     k.pool.add(before, first[mode])
                 });
                 body(k, PersistentTile { at, number })
@@ -239,7 +240,7 @@ impl Kernel {
         })
     }
 
-    fn turns_of(
+    fn iterations_of(
         &mut self,
         tiles: &TileScheduler,
         blocks: [u32; 2],
@@ -257,20 +258,26 @@ impl Kernel {
         (blocks, order): (u32, &TileOrder),
         body: impl FnOnce(&mut Self, PersistentTile) -> Result<(), E>,
     ) -> Result<(), E> {
-        let turns = self.turns_of_numbers(tiles, (blocks, order))?;
+        let count = self.iterations_of_numbers(tiles, (blocks, order))?;
         let block = self.blocks(Axis::X, blocks)?;
-        self.for_loop("tiles", 0, 1, turns, |k, turn| {
-            let before = k.pool.scale(turn, blocks.into());
+        self.for_loop("tiles", 0, 1, count, |k, iteration| {
+            let before = k.pool.scale(iteration, blocks.into());
             let position = k.pool.add(before, block);
             let (at, how) = k.tile_at(tiles, order, position)?;
             let origin = [0, 1].map(|mode: usize| k.pool.scale(at[mode], tiles.tile[mode]));
-            k.deal(turn, origin, (tiles.extents, tiles.tile), how);
-            body(k, PersistentTile { at, number: turn })
+            k.deal(iteration, origin, (tiles.extents, tiles.tile), how);
+            body(
+                k,
+                PersistentTile {
+                    at,
+                    number: iteration,
+                },
+            )
         })
     }
 
     /// The number of this block's tiles: ⌊(all − block + blocks − 1) / blocks⌋.
-    fn turns_of_numbers(
+    fn iterations_of_numbers(
         &mut self,
         tiles: &TileScheduler,
         (blocks, order): (u32, &TileOrder),
@@ -286,7 +293,7 @@ impl Kernel {
             self.pool.constant(row.size())
         } else if most[0].saturating_mul(most[1]) > MOST - i64::from(blocks) {
             self.mistake(format!(
-                "a matrix of up to {} x {} tiles: there are less than 2^31, so take larger tiles, or smaller sizes (`Kernel::size`)",
+                "a matrix of up to {} x {} tiles: there may be fewer than 2^31: take larger tiles, or smaller sizes (`Kernel::size`)",
                 most[0], most[1]
             ));
             return Ok(self.pool.constant(0));
@@ -319,8 +326,10 @@ impl Kernel {
         let counts = self.counts(tiles)?;
         let list = match order {
             TileOrder::Layouts(layouts) => {
-                let at = [0, 1].map(|mode: usize| self.along(&layouts[mode], position));
-                return Ok((at, None));
+                let [row, column] = layouts;
+                let row = index(&mut self.pool, row, &[position])?;
+                let column = index(&mut self.pool, column, &[position])?;
+                return Ok(([row, column], None));
             }
             TileOrder::List(list) => {
                 let element = list.load::<u32>(self, &[position])?.to_index(self);
@@ -343,24 +352,6 @@ impl Kernel {
             raster,
         };
         Ok((at, Some(how)))
-    }
-
-    /// The value of a layout at a number: its digits, each times the stride.
-    fn along(&mut self, layout: &Layout, number: Expr) -> Expr {
-        let (mut rest, mut all) = (number, self.pool.constant(0));
-        let leaves = layout.leaves();
-        for i in 0..leaves {
-            let (extent, stride) = layout.leaf(i);
-            let by = self.pool.constant(extent);
-            let digit = match i + 1 {
-                last if last == leaves => rest,
-                _ => self.remainder(rest, by),
-            };
-            let part = self.pool.scale(digit, stride);
-            all = self.pool.add(all, part);
-            rest = self.quotient(rest, by);
-        }
-        all
     }
 
     /// A number of at least 1, where there is a tile: what may be divided by.

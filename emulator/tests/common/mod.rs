@@ -2,6 +2,8 @@
 #![allow(dead_code)] // each test uses a part
 
 pub(crate) mod exhibit;
+#[path = "../../../tests/common/generated.rs"]
+pub(crate) mod generated;
 pub(crate) mod mutate;
 pub(crate) mod sparse;
 
@@ -301,27 +303,4 @@ impl Drop for Assembly {
             self.assemble();
         }
     }
-}
-
-/// Compares the generated parts of a page of the book, by their names, with what they should be; with `TILEWRIGHT_UPDATE=1` they are written instead.
-pub(crate) fn generated(page: &str, parts: &[(&str, String)]) {
-    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../docs")
-        .join(page);
-    let old = std::fs::read_to_string(&path).expect("the page");
-    let mut new = old.clone();
-    for (name, text) in parts {
-        let begin = format!("<!-- generated: {name} -->\n");
-        let (before, rest) = new.split_once(&begin).expect("the part");
-        let (_, after) = rest.split_once("<!-- /generated -->").expect("its end");
-        new = format!("{before}{begin}{text}<!-- /generated -->{after}");
-    }
-    if std::env::var_os("TILEWRIGHT_UPDATE").is_some_and(|v| v == "1") {
-        std::fs::write(&path, &new).expect("a write");
-        return;
-    }
-    assert!(
-        old == new,
-        "docs/{page} is old: run this test with TILEWRIGHT_UPDATE=1"
-    );
 }

@@ -256,7 +256,7 @@ impl SparseMmaAtom {
     ///
     /// ```
     /// use layout_core::atoms::MMA_SP_ORDERED_M16N8K32_F16;
-    /// // Every chunk stores its elements 1 and 3, but for chunk 5 of row 9, which stores 0 and 1.
+    /// // Every chunk stores its elements 1 and 3, except chunk 5 of row 9, which stores 0 and 1.
     /// let field = |row: i64, chunk: i64| if (row, chunk) == (9, 5) { 0b0100 } else { 0b1101 };
     /// let words = [4, 5].map(|word| MMA_SP_ORDERED_M16N8K32_F16.metadata_in_memory([0, word], field).unwrap());
     /// // Lane 4·1 + 1 has chunks 4 to 7 of rows 1 and 9.

@@ -20,30 +20,6 @@ pub enum Design {
     Hopper(hopper::Tile),
 }
 
-impl Design {
-    /// The options of the command that choose it.
-    fn options(self) -> String {
-        match self {
-            Self::Auto => "--design auto".to_owned(),
-            Self::Portable(Tile {
-                queries,
-                keys,
-                warps,
-                stages,
-            }) => format!(
-                "--design portable --tile-queries {queries} --tile-keys {keys} --warps {warps} --stages {stages}"
-            ),
-            Self::Hopper(tile) => format!(
-                "--design hopper --tile-queries {} --tile-keys {} --stages {} --ping-pong {}",
-                64 * tile.warpgroups,
-                tile.keys,
-                tile.stages,
-                tile.ping_pong
-            ),
-        }
-    }
-}
-
 /// Attention of `batch × kv_heads × group` heads.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Heads {
@@ -62,6 +38,24 @@ pub struct Heads {
 }
 
 impl Heads {
+    /// The same problem by each tile of its kernel on an architecture; some have no kernel for heads of this size.
+    pub fn tiles(&self, arch: Arch) -> Vec<Self> {
+        let on_hopper = match self.design {
+            Design::Auto => arch == hopper::ARCH,
+            Design::Portable(_) => false,
+            Design::Hopper(_) => true,
+        };
+        let designs: Vec<_> = if on_hopper {
+            hopper::Tile::candidates().map(Design::Hopper).collect()
+        } else {
+            Tile::candidates().map(Design::Portable).collect()
+        };
+        designs
+            .into_iter()
+            .map(|design| Self { design, ..*self })
+            .collect()
+    }
+
     /// Heads of queries in a sequence.
     fn heads(&self) -> u64 {
         self.kv_heads.saturating_mul(self.group())
@@ -173,23 +167,6 @@ impl Problem for Heads {
             Design::Hopper(_) => hopper::ARCH,
             _ => Arch(80),
         }
-    }
-
-    fn tiles(&self, arch: Arch) -> Vec<(String, Box<dyn Problem>)> {
-        let on_hopper = match self.design {
-            Design::Auto => arch == hopper::ARCH,
-            Design::Portable(_) => false,
-            Design::Hopper(_) => true,
-        };
-        let designs: Vec<Design> = if on_hopper {
-            hopper::Tile::candidates().map(Design::Hopper).collect()
-        } else {
-            Tile::candidates().map(Design::Portable).collect()
-        };
-        let problem = |design: Design| -> (String, Box<dyn Problem>) {
-            (design.options(), Box::new(Self { design, ..*self }))
-        };
-        designs.into_iter().map(problem).collect()
     }
 
     fn scalars(&self) -> Vec<(&'static str, Scalar)> {

@@ -144,11 +144,6 @@ pub trait Problem {
         Arch(80)
     }
 
-    /// The same problem by the kernels for its other tiles, each with the options of the command that choose it; none of a kernel without a choice of tiles.
-    fn tiles(&self, _arch: Arch) -> Vec<(String, Box<dyn Problem>)> {
-        Vec::new()
-    }
-
     /// The arguments that are numbers, by their names.
     fn scalars(&self) -> Vec<(&'static str, Scalar)>;
 

@@ -284,14 +284,7 @@ impl Machine<'_> {
             });
         }
         found.version = version;
-        let extents: Vec<Option<i64>> = info
-            .extents
-            .iter()
-            .map(|e| match e {
-                Extent::Fixed(n) => Some(*n),
-                _ => None,
-            })
-            .collect();
+        let extents = info.fixed_extents();
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
         found.take(relative, active, buffer as u16);
         self.addresses += 1;

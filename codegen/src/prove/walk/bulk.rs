@@ -248,14 +248,7 @@ impl Machine<'_> {
         let Arrangement::Shared { layout, outer, .. } = &info.arrangement else {
             return Err(threads.first().unwrap_or(0));
         };
-        let extents: Vec<Option<i64>> = info
-            .extents
-            .iter()
-            .map(|e| match e {
-                Extent::Fixed(n) => Some(*n),
-                _ => None,
-            })
-            .collect();
+        let extents = info.fixed_extents();
         let inner = extents.len() - outer.len();
         let limit = self.entry.shared.map_or(0, |s| s.bytes) as i64;
         let known = self.offsets.remove(&lies.buffer);

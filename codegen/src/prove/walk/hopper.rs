@@ -403,14 +403,7 @@ impl Machine<'_> {
                 });
             }
         }
-        let extents: Vec<Option<i64>> = info
-            .extents
-            .iter()
-            .map(|e| match e {
-                Extent::Fixed(n) => Some(*n),
-                _ => None,
-            })
-            .collect();
+        let extents = info.fixed_extents();
         let known = self.offsets.remove(&buffer);
         let mut offsets = known.unwrap_or_else(|| Offsets::of(layout, &extents[..inside]));
         let byte = offsets.of_numbers(&inner);
