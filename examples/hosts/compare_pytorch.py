@@ -10,11 +10,11 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention
+    python3 examples/hosts/compare_pytorch.py --table attention|cublas|gemm|layers|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
-driver. Both sides are captured in CUDA graphs whose products take turns among operands that together are larger than the caches, and the graphs
-are replayed in turn, so that both run at the same clocks. Printed are medians.
+driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
+alternately, so that both run at the same clocks. Printed are medians.
 
 A kernel passes if every element is within the bound of a sum of k products, and the largest error is at most four times PyTorch's.
 """
@@ -58,7 +58,7 @@ RESULTS = {
     "s32": (torch.int32, 0.0),
 }
 
-ROTATION_BYTES = 256 << 20  # operands take turns until so much was touched: several times the level 2 cache
+ROTATION_BYTES = 256 << 20  # operands rotate through so much memory: several times the level 2 cache
 ROUNDS = 15
 
 
@@ -90,7 +90,7 @@ class Contract:
 
 
 class Operands:
-    """A, B and C of one turn; C of PyTorch's product beside it."""
+    """A, B and C of one product; C of PyTorch's product beside it."""
 
     def __init__(self, contract):
         dtype = DTYPES[contract.dtype][0]
@@ -178,22 +178,24 @@ def graph(work):
 
 
 def milliseconds(graphs, products):
-    """Medians of the time of one product, of graphs that are replayed in turn."""
+    """Medians of the time of one product, of graphs that are replayed alternately."""
     times = [[] for _ in graphs]
-    for turn in range(ROUNDS + 3):
+    for repeat in range(ROUNDS + 3):
         for captured, own in zip(graphs, times):
             start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             start.record()
             captured.replay()
             end.record()
             end.synchronize()
-            if turn >= 3:  # the first warm up
+            if repeat >= 3:  # the first ones warm up
                 own.append(start.elapsed_time(end) / products)
     return [statistics.median(own) for own in times]
 
 
 def compare(cuda, module, contract):
-    """One line about one product: whether it passes."""
+    """One line about one product: the ratio of its speed to PyTorch's, none where PyTorch has no such product, and whether it is right."""
+    # PyTorch rounds the factors to tf32 only if it may.
+    torch.backends.cuda.matmul.allow_tf32 = contract.dtype == "tf32"
     kernels = Kernels(cuda, module, contract)
     operands = [Operands(contract)]
     while len(operands) < 32 and len(operands) * operands[0].bytes() < ROTATION_BYTES:
@@ -217,7 +219,67 @@ def compare(cuda, module, contract):
     else:
         line += f"; PyTorch error {theirs:.2e}, {times[1]:.4f} ms, {speed[1]:.0f} T/s; {times[1] / times[0]:.3f} of its speed"
     print(line, flush=True)
-    return passed
+    return None if missing else times[1] / times[0], passed
+
+
+class Kernel:
+    """A kernel that comes with Tilewright, emitted for one configuration, and the tensors that its contract names."""
+
+    def __init__(self, gpu, name, arguments):
+        self.gpu = gpu
+        path = os.path.join(gpu.folder, name + ".ptx")
+        report = json.loads(gpu.command(["kernel", name, *arguments, "--on", "none", "--emit", path]))
+        if "error" in report:
+            sys.exit(f"tilewright kernel {name} {' '.join(arguments)}: {report['error']['message']}")
+        launch = report["launch"]
+        self.launches = [*launch.get("before", []), launch, *launch.get("after", [])]
+        module = gpu.module(host.read(path))
+        self.functions = [gpu.cuda.function(module, one) for one in self.launches]
+
+    def bind(self, tensors):
+        """The parameters of each launch for tensors by their names."""
+        addresses = {name: tensor.data_ptr() for name, tensor in tensors.items()}
+        return [[host.parameter(self.gpu.cuda, p, addresses) for p in one["params"]] for one in self.launches]
+
+    def launch(self, bound):
+        stream = torch.cuda.current_stream().cuda_stream
+        for function, one, values in zip(self.functions, self.launches, bound):
+            self.gpu.cuda.launch(function, one, values, stream)
+
+
+class Gpu:
+    """The driver, the modules that are loaded, and the command that emits kernels."""
+
+    def __init__(self, options, folder):
+        self.cuda, self.options, self.folder, self.modules = host.Cuda(), options, folder, {}
+
+    def module(self, text):
+        if text not in self.modules:
+            self.modules[text] = self.cuda.load(text + b"\0")
+        return self.modules[text]
+
+    def command(self, arguments):
+        """What the command prints for this GPU's architecture, as JSON."""
+        line = [self.options.tilewright, *arguments, "--json", "--arch", "sm_%d%d" % torch.cuda.get_device_capability()]
+        return self.run(line)
+
+    def run(self, line):
+        try:
+            return subprocess.run(line, stdout=subprocess.PIPE, check=False).stdout
+        except OSError as error:
+            sys.exit(f"{self.options.tilewright}: {error.strerror}; give the command with --tilewright, or files that it wrote")
+
+    def gemm(self, dtype, trans, shape, plan=None):
+        """A GEMM that the command emits: its module and contract. Without a plan, the command chooses."""
+        path = os.path.join(self.folder, "gemm.ptx")
+        line = ["gemm", "--on", "none", "--emit", path, "--trans", trans]
+        for name, value in [*zip("mnk", shape), ("plan", plan), ("dtype", dtype)]:
+            if value:
+                line += [f"--{name}", str(value)]
+        report = json.loads(self.command(line))
+        if "error" in report:
+            sys.exit(f"tilewright {' '.join(line)}: {report['error']['message']}")
+        return self.module(host.read(path)), Contract(report, report["launch"])
 
 
 def attention_cases():
@@ -232,29 +294,19 @@ def attention_cases():
 
 
 class Attention:
-    """One case: the tensors, the emitted kernel's launch, and PyTorch's functions."""
+    """One case: the tensors, the emitted kernel, and PyTorch's functions."""
 
-    def __init__(self, cuda, modules, options, folder, case):
-        self.cuda, (self.batch, self.heads, self.kv_heads, self.length, self.d, self.causal) = cuda, case
+    def __init__(self, gpu, case):
+        self.batch, self.heads, self.kv_heads, self.length, self.d, self.causal = case
         shapes = [(self.batch, heads, self.length, self.d) for heads in (self.heads, self.kv_heads, self.kv_heads)]
         self.q, self.k, self.v = (torch.randn(shape, device="cuda", dtype=torch.float32).bfloat16() for shape in shapes)
         self.o = torch.full_like(self.q, float("nan"))
         # The rows that are checked: the first of a causal kernel have the largest errors.
         self.rows = torch.randint(0, self.length, (2, 256), device="cuda")
-        path = os.path.join(folder, "attention.ptx")
         sizes = {"batch": self.batch, "heads": self.heads, "kv-heads": self.kv_heads, "queries": self.length, "keys": self.length, "head-dim": self.d}
-        arguments = ["kernel", "attention", "--dtype", "bf16", "--on", "none", "--emit", path]
-        arguments += [word for name, size in sizes.items() for word in (f"--{name}", str(size))] + ["--causal"] * self.causal
-        self.contract = json.loads(command(options, arguments))["launch"]
-        text = host.read(path)
-        if text not in modules:
-            modules[text] = cuda.load(text + b"\0")
-        self.function = cuda.function(modules[text], self.contract)
-        addresses = {name: tensor.data_ptr() for name, tensor in {"q": self.q, "k": self.k, "v": self.v, "o": self.o}.items()}
-        self.values = [host.parameter(cuda, p, addresses) for p in self.contract["params"]]
-
-    def ours(self):
-        self.cuda.launch(self.function, self.contract, self.values, torch.cuda.current_stream().cuda_stream)
+        arguments = ["--dtype", "bf16"] + [word for name, size in sizes.items() for word in (f"--{name}", str(size))]
+        self.kernel = Kernel(gpu, "attention", arguments + ["--causal"] * self.causal)
+        self.bound = self.kernel.bind({"q": self.q, "k": self.k, "v": self.v, "o": self.o})
 
     def theirs(self, backend):
         with torch.nn.attention.sdpa_kernel(backend):
@@ -276,14 +328,14 @@ class Attention:
     def compare(self):
         """The ratios of speed to cuDNN and to the flash backend, and whether the result is right."""
         cudnn, flash = torch.nn.attention.SDPBackend.CUDNN_ATTENTION, torch.nn.attention.SDPBackend.FLASH_ATTENTION
-        work = [self.ours, lambda: self.theirs(cudnn), lambda: self.theirs(flash)]
+        work = [lambda: self.kernel.launch(self.bound), lambda: self.theirs(cudnn), lambda: self.theirs(flash)]
         times = milliseconds([graph([one] * 3) for one in work], 3)
         mine, other = self.error(self.o), self.error(self.theirs(cudnn))
         passed = mine <= 2 * other + 1e-3
-        products = 4 * self.batch * self.heads * self.length**2 * self.d / (2 if self.causal else 1)
-        speed = [products / ms / 1e9 for ms in times]
+        operations = 4 * self.batch * self.heads * self.length**2 * self.d / (2 if self.causal else 1)
+        speed = [operations / ms / 1e9 for ms in times]
         print(
-            f"{'ok  ' if passed else 'FAIL'} {self.contract['kernel']} {self.batch}x{self.heads}/{self.kv_heads}x{self.length}x{self.d}"
+            f"{'ok  ' if passed else 'FAIL'} {self.kernel.launches[0]['kernel']} {self.batch}x{self.heads}/{self.kv_heads}x{self.length}x{self.d}"
             f" {'causal' if self.causal else 'full'}: error {mine:.1e} (cuDNN {other:.1e}); {times[0]:.4f} ms, {speed[0]:.0f} TFLOP/s;"
             f" cuDNN {speed[1]:.0f}, flash {speed[2]:.0f}; {times[1] / times[0]:.3f} of cuDNN, {times[2] / times[0]:.3f} of flash",
             flush=True,
@@ -291,15 +343,19 @@ class Attention:
         return times[1] / times[0], times[2] / times[0], passed
 
 
-def table_of_attention(cuda, modules, options, folder):
+def mean(ratios):
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else float("nan")
+
+
+def table_of_attention(gpu):
     """All cases of attention, and geometric means."""
     rows = {}
     for case in attention_cases():
         _, heads, kv_heads, _, d, causal = case
         name = f"d {d}, {'causal' if causal else 'full'}{'' if heads == kv_heads else f', {heads} heads on {kv_heads}'}"
-        rows.setdefault(name, []).append(Attention(cuda, modules, options, folder, case).compare())
+        rows.setdefault(name, []).append(Attention(gpu, case).compare())
         torch.cuda.empty_cache()
-    mean = lambda all: math.exp(sum(map(math.log, all)) / len(all))  # noqa: E731
     for name, of in rows.items():
         print(f"{name}: {mean([row[0] for row in of]):.3f} of cuDNN (least {min(row[0] for row in of):.3f}), {mean([row[1] for row in of]):.3f} of flash")
     plain = [row for name, of in rows.items() if "heads on" not in name for row in of]
@@ -307,34 +363,118 @@ def table_of_attention(cuda, modules, options, folder):
     return all(row[2] for of in rows.values() for row in of)
 
 
-TABLES = {"attention": table_of_attention}
+# The shapes of the tables of GEMMs.
+SHAPES = [
+    *((n, n, n) for n in (1000, 1024, 2048, 4096, 6144, 8192)), (4095, 4097, 4093),
+    (16, 8192, 8192), (128, 8192, 8192), (8192, 128, 8192), (4096, 4096, 128), (512, 512, 65536),
+]  # fmt: skip
+TYPES = {"f16": "nn", "bf16": "nt", "tf32": "nn", "f32": "nn", "f64": "nn", "e4m3": "nt", "s8": "nt"}
+
+# n x k of layers of language models, and tokens.
+LAYERS = [(6144, 4096), (4096, 14336), (28672, 4096), (2112, 7168), (24576, 1536), (7168, 16384)]
+TOKENS = [1, 8, 64, 300, 2048, 8192]
 
 
-def command(options, arguments):
-    """What the command prints for this GPU's architecture, as JSON."""
-    line = [options.tilewright, *arguments, "--json", "--arch", "sm_%d%d" % torch.cuda.get_device_capability()]
-    try:
-        return subprocess.run(line, stdout=subprocess.PIPE, check=False).stdout
-    except OSError as error:
-        sys.exit(f"{options.tilewright}: {error.strerror}; give the command with --tilewright, or files that it wrote")
+def gemms(gpu, name, cases):
+    """GEMMs (type, transposes, shape), and the geometric mean of their ratios to PyTorch."""
+    ratios, passed = [], True
+    for dtype, trans, shape in cases:
+        ratio, right = compare(gpu.cuda, *gpu.gemm(dtype, trans, shape))
+        ratios += [ratio] if ratio else []
+        passed &= right
+        torch.cuda.empty_cache()
+    print(f"{name}: {mean(ratios):.3f} of PyTorch's speed ({min(ratios, default=0):.3f} to {max(ratios, default=0):.3f})", flush=True)
+    return passed
 
 
-def emitted(options, folder):
-    """A pair of files, written by the command."""
-    sizes = options.shape.split("x")
-    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
-        sys.exit(f"a shape is MxNxK, such as 4096x4096x4096, and not {options.shape}")
-    ptx, report = os.path.join(folder, "kernel.ptx"), os.path.join(folder, "gemm.json")
-    # Without a plan, the one that the command chooses.
-    line = ["gemm", "--on", "none", "--emit", ptx, "--trans", options.trans]
-    for name, size in zip("mnk", sizes):
-        line += [f"--{name}", size]
-    for name in ("plan", "dtype"):
-        if getattr(options, name):
-            line += [f"--{name}", getattr(options, name)]
-    with open(report, "wb") as file:
-        file.write(command(options, line))
-    return [ptx, report]
+def table_of_gemm(gpu):
+    """Twelve shapes of each type."""
+    return all([gemms(gpu, dtype, [(dtype, trans, shape) for shape in SHAPES]) for dtype, trans in TYPES.items()])
+
+
+def table_of_layers(gpu):
+    """Layers of language models by tokens, in bf16, and four of e4m3."""
+    rows = [gemms(gpu, f"{m} tokens", [("bf16", "nt", (m, n, k)) for n, k in LAYERS]) for m in TOKENS]
+    eight_bits = [(4096, 24576, 1536), (4096, 7168, 2048), (64, 2112, 7168), (4096, 4096, 7168)]
+    return all([*rows, gemms(gpu, "e4m3", [("e4m3", "nt", shape) for shape in eight_bits])])
+
+
+def table_of_cublas(gpu):
+    """The same shapes against the fastest algorithm of cublasLt, which `tilewright bench` finds."""
+    passed = True
+    for dtype, trans in TYPES.items():
+        shapes = ",".join("x".join(map(str, shape)) for shape in [*SHAPES, (16384, 16384, 16384)])
+        line = [gpu.options.tilewright, "bench", "--dtype", dtype, "--trans", trans, "--shapes", shapes, "--repeats", "20"]
+        print(f"{dtype} {trans}:", flush=True)
+        passed &= subprocess.run(line, check=False).returncode == 0
+    return passed
+
+
+# Kernels of rows: PyTorch's function, of which the operands beside x are the contract's; how far a result in [-1, 1] may be from it.
+ROWS = {
+    "softmax": lambda x, w: torch.softmax(x, -1),
+    "rms_norm": lambda x, w: torch.nn.functional.rms_norm(x, x.shape[-1:], w["w"], 1e-5),
+    "layer_norm": lambda x, w: torch.nn.functional.layer_norm(x, x.shape[-1:], w["w"], w["b"], 1e-5),
+    "row_sums": lambda x, w: x.sum(-1, dtype=max(x.dtype, torch.float32, key=lambda t: t.itemsize)),
+    "transpose": lambda x, w: x.t().contiguous(),
+}
+MATRICES = [(16384, 4096), (131072, 1024), (4096, 32768)]
+
+
+def streaming(gpu, name, dtype, shape):
+    """One kernel that reads a matrix and writes one, beside PyTorch's function and a copy: the shares of the copy's bandwidth, and whether it is right."""
+    rows, cols = shape
+    kernel = Kernel(gpu, name, ["--dtype", dtype, "--rows", str(rows), "--cols", str(cols)])
+    values = {p["name"]: p["value"] for p in kernel.launches[0]["params"] if isinstance(p["value"], dict) and "tensor" in p["value"]}
+    element = {"s8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
+    sets = []
+    while not sets or len(sets) < 32 and sum(t.nbytes for one in sets for t in one.values()) < ROTATION_BYTES:
+        sets.append({t: Operands.random(tuple(v["shape"]), element[v["dtype"]]) for t, v in values.items()})
+    bound = [kernel.bind(one) for one in sets]
+    target = torch.empty_like(sets[0]["x"])
+    work = [
+        [lambda b=b: kernel.launch(b) for b in bound],
+        [lambda one=one: ROWS[name](one["x"], one) for one in sets],
+        [lambda one=one: target.copy_(one["x"]) for one in sets],
+    ]
+    ours, theirs, copy = milliseconds([graph(one) for one in work], len(sets))
+    doubles = {t: x.double() for t, x in sets[-1].items()}
+    exact = ROWS[name](doubles["x"], doubles)
+    error = ((doubles["y"] - exact).abs() / (exact.abs() + exact.abs().mean())).max().item()
+    passed = error <= {"f32": 1e-4, "f16": 2e-3, "bf16": 1.6e-2, "s8": 0}[dtype]
+    moved = sum(sets[0][t].nbytes for t in ("x", "y"))
+    # A copy reads and writes as many bytes as x has.
+    share = [moved / ms / (2 * sets[0]["x"].nbytes / copy) for ms in (ours, theirs)]
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {name} {dtype} {rows}x{cols}: error {error:.1e}; {moved / ours / 1e6:.0f} GB/s, {share[0]:.2f} of a copy;"
+        f" PyTorch {moved / theirs / 1e6:.0f} GB/s, {share[1]:.2f} of a copy; {theirs / ours:.2f} of its speed",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return passed
+
+
+def table_of_rows(gpu):
+    """Softmax, norms and sums of rows."""
+    names = [name for name in ROWS if name != "transpose"]
+    cases = [(name, dtype, shape) for name in names for dtype in ("f32", "bf16") for shape in MATRICES]
+    unaligned = [(name, "bf16", (16383, 4099)) for name in names]
+    return all([streaming(gpu, *case) for case in cases + unaligned])
+
+
+def table_of_transpose(gpu):
+    """Transposes."""
+    return all([streaming(gpu, "transpose", dtype, shape) for dtype in ("f32", "f16", "s8") for shape in MATRICES])
+
+
+TABLES = {
+    "attention": table_of_attention,
+    "cublas": table_of_cublas,
+    "gemm": table_of_gemm,
+    "layers": table_of_layers,
+    "rows": table_of_rows,
+    "transpose": table_of_transpose,
+}
 
 
 def main():
@@ -349,28 +489,28 @@ def main():
     options = parser.parse_args()
     if len(options.files) % 2 or not (options.files or options.shape or options.table):
         parser.error("give pairs of files, kernel.ptx gemm.json, a shape, or a table")
+    sizes = (options.shape or "1x1x1").split("x")
+    if len(sizes) != 3 or not all(size.isdigit() for size in sizes):
+        parser.error(f"a shape is MxNxK, such as 4096x4096x4096, and not {options.shape}")
     if not torch.cuda.is_available():
         sys.exit("no GPU: not run")
     torch.manual_seed(1)
     torch.empty(1, device="cuda")
-    cuda, modules, passed = host.Cuda(), {}, True
+    passed = True
     with tempfile.TemporaryDirectory() as folder:
+        gpu = Gpu(options, folder)
         if options.table:
-            passed = TABLES[options.table](cuda, modules, options, folder)
-        files = options.files + (emitted(options, folder) if options.shape else [])
-        for ptx, report in zip(files[::2], files[1::2]):
-            text = host.read(ptx)
-            if text not in modules:
-                modules[text] = cuda.load(text + b"\0")
+            passed = TABLES[options.table](gpu)
+        for ptx, report in zip(options.files[::2], options.files[1::2]):
             whole, launch = host.contract(report)
             if "plan" not in whole:
                 sys.exit(f"{report} has the launch alone; all that `tilewright gemm --json` prints is expected here")
             if not launch:
                 sys.exit(f"{report}: nothing to launch: the product is empty")
-            # PyTorch rounds the factors to tf32 only if it may.
-            torch.backends.cuda.matmul.allow_tf32 = whole["dtype"] == "tf32"
-            passed &= compare(cuda, modules[text], Contract(whole, launch))
-            torch.cuda.empty_cache()
+            passed &= compare(gpu.cuda, gpu.module(host.read(ptx)), Contract(whole, launch))[1]
+        if options.shape:
+            shape = tuple(map(int, sizes))
+            passed &= compare(gpu.cuda, *gpu.gemm(options.dtype, options.trans, shape, options.plan))[1]
     print("passed" if passed else "FAILED")
     sys.exit(0 if passed else 1)
 

@@ -5,6 +5,8 @@ mod adversary;
 mod alike;
 mod build;
 mod convert;
+#[path = "../common/generated.rs"]
+mod generated;
 mod held;
 mod hopper;
 mod hosts;
@@ -14,6 +16,7 @@ mod lines;
 mod misuse;
 mod named;
 mod natural;
+mod proof_picture;
 mod prove;
 mod quotients;
 mod remote;
