@@ -17,14 +17,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Of a branch in the loop the shorter side that is not empty counts: edges, element by element, are longer than what steady turns take.
+//! Of a branch in the loop the shorter side that is not empty counts: edges, element by element, are longer than what steady iterations take.
 
 use std::fmt;
 use std::ops::AddAssign;
 
 use crate::ir::{BulkStore, Entry, Hopper, Inst, LoopEnd, Node, Remote, Type};
 
-/// Instructions of one turn of a loop, by kind.
+/// Instructions of one iteration of a loop, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Mix {
     /// Multiply-adds of floats, or instructions of tensor cores, which multiply far more each.
@@ -47,7 +47,7 @@ impl AddAssign for Mix {
 }
 
 impl Mix {
-    /// The main loop of a kernel: the one that multiplies most in a turn, the first of equals. None if no loop multiplies.
+    /// The main loop of a kernel: the one that multiplies most in an iteration, the first of equals. None if no loop multiplies.
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -148,15 +148,15 @@ fn count(nodes: &[Node], loops: &mut Vec<Mix>) -> Mix {
                     mix += otherwise;
                 }
             }
-            Node::Loop(turns) => {
-                mix += count(&turns.entry, loops);
+            Node::Loop(iterations) => {
+                mix += count(&iterations.entry, loops);
                 let before = loops.len();
-                let mut body = count(&turns.body, loops);
+                let mut body = count(&iterations.body, loops);
                 // A loop over tiles, around the one over k.
                 if loops[before..].iter().any(|inner| inner.products > 0) {
                     continue;
                 }
-                body.others += match turns.end {
+                body.others += match iterations.end {
                     LoopEnd::Below { .. } => 3,
                     LoopEnd::While { .. } | LoopEnd::Left => 2,
                 };

@@ -430,9 +430,9 @@ fn places(nodes: &[Node], place: &impl Fn(&Inst) -> Option<u32>, found: &mut imp
                 places(&branch.then, place, found);
                 places(&branch.otherwise, place, found);
             }
-            Node::Loop(turns) => {
-                places(&turns.entry, place, found);
-                places(&turns.body, place, found);
+            Node::Loop(iterations) => {
+                places(&iterations.entry, place, found);
+                places(&iterations.body, place, found);
             }
             Node::Roles(roles) => {
                 for role in roles {
@@ -471,9 +471,9 @@ fn supported(
                 version = supported(&branch.otherwise, arch, version)?;
                 continue;
             }
-            Node::Loop(turns) => {
-                version = supported(&turns.entry, arch, version)?;
-                version = supported(&turns.body, arch, version)?;
+            Node::Loop(iterations) => {
+                version = supported(&iterations.entry, arch, version)?;
+                version = supported(&iterations.body, arch, version)?;
                 continue;
             }
             Node::Roles(roles) => {

@@ -74,7 +74,7 @@ pub(super) fn double_buffer_by_parity() -> Result {
     Ok(())
 }
 
-/// The sums of columns, with the next row on its way to one of `stages` stages while another is read. `barriers`: behind the first row, and in each turn.
+/// The sums of columns, with the next row on its way to one of `stages` stages while another is read. `barriers`: behind the first row, and in each iteration.
 fn column_sums(stages: i64, barriers: [bool; 2]) -> Result<Kernel> {
     let mut k = Kernel::new("column_sums", 128);
     let (rows, cols) = (k.size("rows", 1 << 20), k.size("cols", 1 << 20));

@@ -98,14 +98,14 @@ impl Kernel {
         }
     }
 
-    /// `e` as a variable of the loop, which moves by the same step with each turn: what several addresses are measured from.
+    /// `e` as a variable of the loop, which moves by the same step with each iteration: what several addresses are measured from.
     pub(crate) fn induction_value(&mut self, name: &str, e: Expr, of: &LoopHandle) -> Expr {
         let reg = self.induction_register(Space::Global, e, of);
         self.bind_level(name, reg, e, of)
     }
 
-    /// The operand for the byte address `e` of a buffer with two stages, where `stage` (0 or 1) alternates with each turn
-    /// of the loop: one exclusive or a turn. Returns none if the two stages do not differ by one constant xor.
+    /// The operand for the byte address `e` of a buffer with two stages, where `stage` (0 or 1) alternates with each iteration
+    /// of the loop: one exclusive or an iteration. Returns none if the two stages do not differ by one constant xor.
     pub(crate) fn alternating(
         &mut self,
         space: Space,

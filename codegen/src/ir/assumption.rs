@@ -174,7 +174,7 @@ fn leaves(node: &Node) -> bool {
     match node {
         Node::Exit { .. } => true,
         Node::If(branch) => branch.then.iter().chain(&branch.otherwise).any(leaves),
-        Node::Loop(turns) => turns.body.iter().any(leaves),
+        Node::Loop(iterations) => iterations.body.iter().any(leaves),
         Node::Roles(roles) => roles.iter().any(|role| role.body.iter().any(leaves)),
         _ => false,
     }

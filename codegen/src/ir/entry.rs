@@ -47,7 +47,7 @@ pub(crate) struct Tiling {
     pub(crate) tile: i64,
 }
 
-/// How a loop deals out the tiles of a matrix to its turns and to blocks: where the tile of a turn begins. The turns and blocks of a launch have each tile of
+/// How a loop deals out the tiles of a matrix to its iterations and to blocks: where the tile of an iteration begins. The iterations and blocks of a launch have each tile of
 /// the matrix exactly once, which the prover shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Deal {
@@ -59,14 +59,14 @@ pub(crate) struct Deal {
     pub(crate) extents: [Expr; 2],
     /// Rows and columns of a tile.
     pub(crate) tiles: [i64; 2],
-    /// How the tile follows from the number of the turn and the block; none where the prover counts all tiles.
+    /// How the tile follows from the number of the iteration and the block; none where the prover counts all tiles.
     pub(crate) order: Option<DealOrder<Expr>>,
 }
 
 /// Tiles in an order for all sizes: what a tile is made of, step by step. The prover takes nothing of it for granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DealOrder<X> {
-    /// The number of the turn and the block: the turn times the blocks, and the block.
+    /// The number of the iteration and the block: the iteration times the blocks, and the block.
     pub(crate) position: X,
     /// The list whose element at this position is the tile's number, and the element; else the position is the number.
     pub(crate) list: Option<(usize, X)>,
@@ -151,7 +151,7 @@ pub struct Entry {
     pub(crate) tile_axes: Vec<TileAxis>,
     /// Values that count tiles, those of the axes too.
     pub(crate) tilings: Vec<Tiling>,
-    /// Values that deal out tiles to turns and blocks.
+    /// Values that deal out tiles to iterations and blocks.
     pub(crate) deals: Vec<Deal>,
     /// Axes along which every launch has exactly so many blocks.
     pub(crate) whole_axes: Vec<(Axis, u64)>,

@@ -1,7 +1,7 @@
 //! What Hopper adds: barriers in shared memory (mbarriers), copies by the tensor memory accelerator (TMA), and products of a warpgroup (`wgmma`).
 //!
 //! A [`Ring`] is a pipeline between roles of a block: stages of shared memory, each with a `full` and an `empty` mbarrier. Copies fill stage `i mod S` for the
-//! `i`-th time round, a product reads it, and gives it back:
+//! `i`-th time round, a product reads it, and releases it:
 //!
 //! ```text
 //! producer   wait empty(i + L − S), expect bytes(i), copy …, copy …    one thread
@@ -10,12 +10,12 @@
 //! slot       i mod S            parity of full   (i div S) mod 2       of empty   1 − ((i + L) div S) mod 2
 //! ```
 //!
-//! L is the ring's lag. With L = 0 a consumer gives back the stage that it has just read, so it waits for all of its products in every step. With L = 1 it
+//! L is the ring's lag. With L = 0 a consumer releases the stage that it has just read, so it waits for all of its products in every step. With L = 1 it
 //! has issued the products of use i when it waits for those of use i − 1, so that the tensor cores always have work. Its arrival in use i then means that
-//! all uses up to i − 1 are given back. Arrivals are still one a use; a wait of the producer is for the arrival L uses later:
+//! all uses up to i − 1 are released. Arrivals are still one a use; a wait of the producer is for the arrival L uses later:
 //!
 //! ```text
-//! S = 4, L = 1   use 4 goes to the slot of use 0, which is given back by the arrival in use 1:
+//! S = 4, L = 1   use 4 goes to the slot of use 0, which is released by the arrival in use 1:
 //!                the producer waits for slot (4 + 1) mod 4 = 1, parity 1 − (5 div 4) mod 2 = 0: its first phase
 //! ```
 //!
@@ -51,7 +51,7 @@ pub(crate) struct Ring {
     pub(crate) barriers: usize,
     /// How many threads arrive at `empty` each time round, of all blocks of a cluster. Those of one block pass on a turn.
     pub(crate) consumers: u32,
-    /// How many uses later a stage is given back: an arrival in use `i` says that reads of use `i − lag` are complete.
+    /// How many uses later a stage is released: an arrival in use `i` says that reads of use `i − lag` are complete.
     pub(crate) lag: i64,
     /// How many roles take turns in reading runs of stages; 1 where each role that reads reads every stage.
     pub(crate) takers: u32,
@@ -72,7 +72,7 @@ pub(crate) enum Side {
     Empty,
     /// Completed when the role before that of this number has passed the turn on.
     Turn(u32),
-    /// Completed when the products of that turn are complete, so that stages may be given back behind them.
+    /// Completed when the products of that turn are complete, so that stages may be released behind them.
     Products(u32),
 }
 
@@ -218,7 +218,7 @@ pub(crate) enum Hopper {
     Arrive {
         /// The mbarrier.
         at: Address,
-        /// In which use it arrives; the one that is given back is the ring's lag before.
+        /// In which use it arrives; the one that is released is the ring's lag before.
         stage: StageUse,
     },
     /// Hands the turn, or its products, over to the next role.
@@ -241,7 +241,7 @@ pub(crate) enum Hopper {
         block: Reg,
         /// The register of its address there.
         remote: Reg,
-        /// In which use it arrives; the one that is given back is the ring's lag before.
+        /// In which use it arrives; the one that is released is the ring's lag before.
         stage: StageUse,
     },
     /// Waits for all threads of the cluster.

@@ -744,15 +744,15 @@ impl Kernel {
         });
     }
 
-    /// Says that the turns of the open loop and the blocks of a launch have each tile of a matrix once, by where a turn's tile begins.
+    /// Says that the iterations of the open loop and the blocks of a launch have each tile of a matrix once, by where an iteration's tile begins.
     pub(crate) fn deal(
         &mut self,
-        turn: Expr,
+        iteration: Expr,
         origin: [Expr; 2],
         (extents, tiles): ([Expr; 2], [i64; 2]),
         order: Option<DealOrder<Expr>>,
     ) {
-        let counter = self.value(turn);
+        let counter = self.value(iteration);
         self.deals.push(Deal {
             counter,
             origin,

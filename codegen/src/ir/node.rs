@@ -81,7 +81,7 @@ pub(crate) struct RoleRegion {
     pub(crate) body: Vec<Node>,
 }
 
-/// A loop. Its counter is set to `start`, and grows by `step` at the end of each turn.
+/// A loop. Its counter is set to `start`, and grows by `step` at the end of each iteration.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Loop {
     /// Its name, for the reader of the text.
@@ -94,11 +94,11 @@ pub(crate) struct Loop {
     pub(crate) start: Src,
     /// What it grows by.
     pub(crate) step: i64,
-    /// Its greatest value in a turn: the prover shows that it is.
+    /// Its greatest value in an iteration: the prover shows that it is.
     pub(crate) most: i64,
-    /// Once, before the first turn: the initial values of what the loop carries.
+    /// Once, before the first iteration: the initial values of what the loop carries.
     pub(crate) entry: Vec<Node>,
-    /// Each turn.
+    /// Each iteration.
     pub(crate) body: Vec<Node>,
     /// How it ends.
     pub(crate) end: LoopEnd,
@@ -120,18 +120,18 @@ pub(crate) struct Counts {
 /// How a loop ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum LoopEnd {
-    /// It turns while the counter is below the limit; not at all if it is not at first.
+    /// It repeats while the counter is below the limit; not at all if it is not at first.
     Below {
         /// The limit.
         limit: Src,
-        /// The predicate that there is no first turn.
+        /// The predicate that there is no first iteration.
         none: Reg,
-        /// The predicate of another turn.
+        /// The predicate of another iteration.
         again: Reg,
         /// All threads of the block agree on the limit.
         uniform: bool,
     },
-    /// It turns at least once, and again while a predicate that the body computes holds.
+    /// It runs at least once, and again while a predicate that the body computes holds.
     While {
         /// The predicate.
         again: Reg,

@@ -302,12 +302,12 @@ impl Kernel {
                 "a pipeline of up to {most} steps: a step has a number of 32 bits that is not negative"
             ));
         }
-        let turn = self.open_loop("step", 0, period, most.saturating_add(period));
-        self.counts_alike(&turn, steps);
+        let iteration = self.open_loop("step", 0, period, most.saturating_add(period));
+        self.counts_alike(&iteration, steps);
         let mut result = Ok(());
         for number in 0..period {
             let ahead = self.pool.constant(number);
-            let index = self.pool.add(turn.counter, ahead);
+            let index = self.pool.add(iteration.counter, ahead);
             if number > 0 {
                 let none = self.compare(Cmp::Ge, index, steps);
                 self.leave_loop(none, true);
@@ -332,7 +332,7 @@ impl Kernel {
                 break;
             }
         }
-        self.close_loop(&turn, steps);
+        self.close_loop(&iteration, steps);
         result
     }
 }

@@ -163,7 +163,7 @@ impl Printer<'_, '_> {
                 Node::Comment(Comment::Line(line)) => self.loc(line),
                 Node::Assume(stated) => self.line(format_args!("// {}", stated.comment())),
                 Node::If(branch) => self.branches(branch),
-                Node::Loop(turn) => self.turns(turn),
+                Node::Loop(l) => self.repeat(l),
                 Node::Roles(roles) => self.roles(roles),
                 Node::Leave { when, uniform } => {
                     if let Some(end) = self.loops.last().cloned() {
@@ -196,7 +196,7 @@ impl Printer<'_, '_> {
         self.label(&end);
     }
 
-    fn turns(&mut self, l: &Loop) {
+    fn repeat(&mut self, l: &Loop) {
         let label = self.new_label(&l.name);
         let end = match l.behind {
             Some(stem) => self.new_label(stem),

@@ -105,9 +105,9 @@ fn accesses(
                 accesses(entry, &branch.then, line, each);
                 accesses(entry, &branch.otherwise, line, each);
             }
-            Node::Loop(turns) => {
-                accesses(entry, &turns.entry, line, each);
-                accesses(entry, &turns.body, line, each);
+            Node::Loop(iterations) => {
+                accesses(entry, &iterations.entry, line, each);
+                accesses(entry, &iterations.body, line, each);
             }
             Node::Roles(roles) => {
                 for role in roles {

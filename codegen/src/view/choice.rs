@@ -78,7 +78,7 @@ impl Choice {
         })
     }
 
-    /// The same place by an address that a loop carries: it moves by one addition a turn.
+    /// The same place by an address that a loop carries: it moves by one addition an iteration.
     #[must_use]
     pub(crate) fn carried(&self, k: &mut Kernel, name: &str, of: &LoopHandle) -> Self {
         Self {

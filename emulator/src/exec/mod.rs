@@ -533,7 +533,7 @@ impl Worker {
         }
     }
 
-    /// Takes what a host thread counts and finds, or gives it back.
+    /// Takes what a host thread counts and finds, or releases it.
     fn exchange(&mut self, tally: &mut Tally) {
         use std::mem::swap;
         let env = &mut self.env;

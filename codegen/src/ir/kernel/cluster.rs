@@ -171,7 +171,7 @@ impl Kernel {
         self.push_hopper(guard.map(Into::into), Hopper::Remote(remote));
     }
 
-    /// Waits until every stage of the first `uses` uses is given back: behind them no arrival is on its way to this block.
+    /// Waits until every stage of the first `uses` uses is released: behind them no arrival is on its way to this block.
     pub(crate) fn drain_ring(&mut self, ring: &RingHandle, uses: Expr) -> Result<(), LayoutError> {
         let uses = self.pool.pin(uses);
         for behind in 0..ring.stages - ring.lag {

@@ -83,7 +83,7 @@ impl Kernel {
     }
 
     /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
-    /// give a stage back, `lag` uses after they read it; `takers` roles take turns, or one reads all, and their turns may overlap. With each view go the rows
+    /// release a stage, `lag` uses after they read it; `takers` roles take turns, or one reads all, and their turns may overlap. With each view go the rows
     /// and columns of a stage that are read.
     pub(crate) fn shared_ring(
         &mut self,
@@ -138,7 +138,7 @@ impl Kernel {
         .collect()
     }
 
-    /// So many threads give a stage back, of all blocks of a cluster: what its mbarriers are made for, where that was written before roles were known.
+    /// So many threads release a stage, of all blocks of a cluster: what its mbarriers are made for, where that was written before roles were known.
     pub(crate) fn set_consumers(&mut self, ring: &RingHandle, consumers: u32) {
         self.rings[ring.number].consumers = consumers;
         let mut counts = self.arrivals_of_ring(ring).into_iter();

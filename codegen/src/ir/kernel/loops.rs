@@ -83,21 +83,21 @@ impl Kernel {
         }
         let most = last as i64 - step;
         // The limit is computed before the loop, where its variables have the values that it is meant for.
-        let turn = self.open_loop(&name, start, step, most);
-        self.counts_alike(&turn, limit);
-        let counter = turn.counter;
+        let iteration = self.open_loop(&name, start, step, most);
+        self.counts_alike(&iteration, limit);
+        let counter = iteration.counter;
         let (done, same) = self.around(|k| body(k, counter));
         if same {
             let uniform = self.agrees(limit);
-            self.close_loop_below(&turn, limit, uniform);
+            self.close_loop_below(&iteration, limit, uniform);
         }
         done
     }
 
     /// Where all threads of a block agree on a loop's limit, they agree on its counter.
-    pub(crate) fn counts_alike(&mut self, turn: &LoopHandle, limit: Expr) {
+    pub(crate) fn counts_alike(&mut self, iteration: &LoopHandle, limit: Expr) {
         if self.agrees(limit) {
-            self.note_uniform(&turn.name);
+            self.note_uniform(&iteration.name);
         }
     }
 
@@ -147,7 +147,7 @@ impl Kernel {
         }
     }
 
-    /// Closes a loop: counts, and turns back while the counter is below `limit`. A loop of no turns is jumped over, with
+    /// Closes a loop: counts, and repeats while the counter is below `limit`. A loop of no iterations is jumped over, with
     /// everything it carries set to its initial value.
     pub(crate) fn close_loop(&mut self, handle: &LoopHandle, limit: Expr) {
         self.close_loop_below(handle, limit, true);
@@ -167,7 +167,7 @@ impl Kernel {
         );
     }
 
-    /// Closes a loop that runs at least once and turns back while `again`, computed in its body, holds.
+    /// Closes a loop that runs at least once and repeats while `again`, computed in its body, holds.
     pub(crate) fn close_loop_while(&mut self, handle: &LoopHandle, again: Reg) {
         self.end_loop(handle, LoopEnd::While { again });
     }
@@ -276,7 +276,7 @@ impl Kernel {
         let stepped = self.pool.substitute(e, &of.name, next);
         let step = self.pool.sub(stepped, e);
         if self.pool.facts(step).level >= of.level {
-            // Not linear in the counter: computed anew in each turn.
+            // Not linear in the counter: computed anew in each iteration.
             return self.address_register(space, e);
         }
         let key = (e, of.name.clone());

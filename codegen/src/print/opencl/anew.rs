@@ -16,7 +16,7 @@
 //! }
 //! ```
 //!
-//! The same happens in each turn of a loop of products that follows, and behind its barriers: it takes what the first loop leaves, a few turns at most.
+//! The same happens in each iteration of a loop of products that follows, and behind its barriers: it takes what the first loop leaves, a few iterations at most.
 //! Elsewhere `KEEP1` is nothing, and a compiler sees the same value twice.
 
 use std::collections::BTreeSet;
@@ -90,7 +90,7 @@ pub(super) fn mentioned(nodes: &[Node], all: &mut BTreeSet<Reg>) {
                 mentioned(&b.then, all);
                 mentioned(&b.otherwise, all);
             }
-            Node::Loop(l) => turns(l, all),
+            Node::Loop(l) => iterations(l, all),
             Node::Leave { when, .. } | Node::Exit { when, .. } => {
                 all.insert(when.reg);
             }
@@ -105,7 +105,7 @@ fn statement(s: &Statement, all: &mut BTreeSet<Reg>) {
     all.extend(s.guard.map(|g| g.reg));
 }
 
-fn turns(l: &Loop, all: &mut BTreeSet<Reg>) {
+fn iterations(l: &Loop, all: &mut BTreeSet<Reg>) {
     let limit = match l.end {
         LoopEnd::Below { limit, .. } => Some(limit),
         LoopEnd::While { .. } | LoopEnd::Left => None,
@@ -119,7 +119,7 @@ fn turns(l: &Loop, all: &mut BTreeSet<Reg>) {
     mentioned(&l.body, all);
 }
 
-/// Whether every turn of a loop does the same: no branch, and no instruction with a guard.
+/// Whether every iteration of a loop does the same: no branch, and no instruction with a guard.
 pub(super) fn is_straight(body: &[Node]) -> bool {
     body.iter().all(|node| match node {
         Node::Inst(s) => s.guard.is_none(),

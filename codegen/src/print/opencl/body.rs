@@ -146,7 +146,7 @@ impl<'a> Body<'a> {
     }
 
     /// The body of a loop.
-    fn turn(&mut self, nodes: &[Node]) -> Result<(), Missing> {
+    fn iteration(&mut self, nodes: &[Node]) -> Result<(), Missing> {
         let outer = self.order.take();
         let multiplies = multiplies(nodes);
         self.order = multiplies.then(Order::default);
@@ -342,9 +342,9 @@ impl<'a> Body<'a> {
                 Node::Roles(_) => {
                     return super::instruction::missing("roles of a block");
                 }
-                Node::Loop(turns) => {
-                    self.turns(turns)?;
-                    if self.depth == 1 && multiplies(&turns.body) {
+                Node::Loop(iterations) => {
+                    self.iterations(iterations)?;
+                    if self.depth == 1 && multiplies(&iterations.body) {
                         self.multiplied = true;
                         blocks += self.block(rest);
                     }
@@ -436,7 +436,7 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    fn turns(&mut self, l: &Loop) -> Result<(), Missing> {
+    fn iterations(&mut self, l: &Loop) -> Result<(), Missing> {
         let start = self.operands.source(l.start, Type::U32);
         self.assign(l.counter, &start, true, None);
         self.nodes(&l.entry)?;
@@ -450,19 +450,19 @@ impl<'a> Body<'a> {
             LoopEnd::Below { limit, .. } => {
                 let limit = self.operands.source(limit, Type::U32);
                 self.line(format_args!("for (; {counter} < {limit}; {advance}) {{"));
-                self.turn(&l.body)?;
+                self.iteration(&l.body)?;
                 self.line("}");
             }
             LoopEnd::While { again } => {
                 self.line("do {");
-                self.turn(&l.body)?;
+                self.iteration(&l.body)?;
                 self.line(format_args!("    {advance};"));
                 let again = self.operands.register(again);
                 self.line(format_args!("}} while ({again});"));
             }
             LoopEnd::Left => {
                 self.line(format_args!("for (;; {advance}) {{"));
-                self.turn(&l.body)?;
+                self.iteration(&l.body)?;
                 self.line("}");
             }
         }
@@ -554,7 +554,7 @@ impl<'a> Body<'a> {
                 | Inst::Move { .. }
         );
         let constant = |r: &Reg| self.declarations.is_constant(*r);
-        // Where a tile is loaded behind the products, so is its address computed: from a pointer that the end of the turn advances.
+        // Where a tile is loaded behind the products, so is its address computed: from a pointer that the end of the iteration advances.
         let advanced = |r: &Reg| self.four.as_ref().is_some_and(|all| all.contains(r));
         let late = self.operands.is_pointer(to) && inst.sources().iter().any(advanced);
         let same = |r: &Reg| constant(r) || (late && advanced(r));

@@ -78,9 +78,9 @@ fn collect<'e>(nodes: &'e [Node], all: &mut Vec<&'e Inst>) {
                 collect(&branch.then, all);
                 collect(&branch.otherwise, all);
             }
-            Node::Loop(turns) => {
-                collect(&turns.entry, all);
-                collect(&turns.body, all);
+            Node::Loop(iterations) => {
+                collect(&iterations.entry, all);
+                collect(&iterations.body, all);
             }
             Node::Roles(roles) => roles.iter().for_each(|role| collect(&role.body, all)),
             Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}

@@ -1,7 +1,7 @@
 //! Where each register is declared, and whether its declaration is its value.
 //!
 //! A register whose first mention in a region is a value that it always gets there is declared with it, in the innermost region that
-//! holds all its mentions; any other one at the top of the kernel. So a value that one turn of a loop leaves for the next is declared
+//! holds all its mentions; any other one at the top of the kernel. So a value that one iteration of a loop leaves for the next is declared
 //! outside of the loop.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub(super) struct Declarations {
     pub(super) at_top: Vec<Reg>,
     /// Registers that are declared with their first value, with whether it is the only one.
     with_value: BTreeMap<Reg, bool>,
-    /// Registers with one value that is used once, in the same turn of every loop.
+    /// Registers with one value that is used once, in the same iteration of every loop.
     used_once: BTreeSet<Reg>,
 }
 
@@ -40,7 +40,7 @@ impl Declarations {
     pub(super) fn of(entry: &Entry) -> Self {
         let mut walk = Walk {
             parents: vec![0],
-            turns: BTreeSet::new(),
+            iterations: BTreeSet::new(),
             known: BTreeMap::new(),
         };
         walk.nodes(&entry.nodes, 0);
@@ -55,7 +55,7 @@ impl Declarations {
             } else {
                 all.at_top.push(*reg);
             }
-            if m.values == 1 && m.uses == 1 && walk.same_turn(m.begins, m.used_in) {
+            if m.values == 1 && m.uses == 1 && walk.same_iteration(m.begins, m.used_in) {
                 all.used_once.insert(*reg);
             }
         }
@@ -81,7 +81,7 @@ impl Declarations {
 struct Walk {
     parents: Vec<Scope>,
     /// Regions that are the bodies of loops.
-    turns: BTreeSet<Scope>,
+    iterations: BTreeSet<Scope>,
     known: BTreeMap<Reg, Mentions>,
 }
 
@@ -97,10 +97,10 @@ impl Walk {
     }
 
     /// Whether `inner` is `outer`, or in it without a loop between.
-    fn same_turn(&self, outer: Scope, inner: Scope) -> bool {
+    fn same_iteration(&self, outer: Scope, inner: Scope) -> bool {
         let way = self.way(inner);
         let until = way.iter().position(|&s| s == outer);
-        until.is_some_and(|n| !way[..n].iter().any(|s| self.turns.contains(s)))
+        until.is_some_and(|n| !way[..n].iter().any(|s| self.iterations.contains(s)))
     }
 
     /// The way from a region to the kernel.
@@ -154,7 +154,7 @@ impl Walk {
                 // The printer refuses roles.
                 Node::Roles(_) | Node::Comment(_) | Node::Assume(_) => {}
                 Node::If(branch) => self.branches(branch, scope),
-                Node::Loop(turns) => self.turns(turns, scope),
+                Node::Loop(iterations) => self.iterations(iterations, scope),
                 Node::Leave { when, .. } | Node::Exit { when, .. } => {
                     self.mention(when.reg, scope, false, false);
                 }
@@ -182,7 +182,7 @@ impl Walk {
         self.nodes(&b.otherwise, otherwise);
     }
 
-    fn turns(&mut self, l: &Loop, scope: Scope) {
+    fn iterations(&mut self, l: &Loop, scope: Scope) {
         self.source(l.start, scope);
         self.mention(l.counter, scope, true, true);
         self.nodes(&l.entry, scope);
@@ -190,9 +190,9 @@ impl Walk {
             self.source(limit, scope);
         }
         let body = self.open(scope);
-        self.turns.insert(body);
+        self.iterations.insert(body);
         self.nodes(&l.body, body);
-        // The counter grows, and another turn is decided, outside of the body's braces.
+        // The counter grows, and another iteration is decided, outside of the body's braces.
         self.mention(l.counter, scope, true, true);
         if let LoopEnd::While { again } = l.end {
             self.mention(again, scope, false, false);

@@ -574,7 +574,7 @@ impl Symbols {
             let rest = Lin::of(rest.copied(), x.k);
             return self.div(&rest, d).add(&quotients);
         }
-        // One form for what is divided in turns: `(x >> 1) / 3` and `x / 6`, and one for `2·x / 6` and `x / 3`.
+        // One form for what is divided in iterations: `(x >> 1) / 3` and `x / 6`, and one for `2·x / 6` and `x / 3`.
         let before = x.single().map(|sym| self.info(sym).definition.clone());
         let whole = match before {
             Some(Definition::Shr(of, by)) => shifted(d, by).map(|d| (of, d)),

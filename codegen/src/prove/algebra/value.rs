@@ -1,6 +1,6 @@
 //! The values that a proof computes with: integers that are linear in symbols, exact for every thread of a block at once.
 //!
-//! A value is `Σ cᵢ·mᵢ + k`, where a monomial m is a product of symbols (a parameter, a block index, the turn of a loop) and the
+//! A value is `Σ cᵢ·mᵢ + k`, where a monomial m is a product of symbols (a parameter, a block index, the iteration of a loop) and the
 //! numbers c and k are one number for all threads or one for each. What a thread computes from its own index alone is a number; so an
 //! address in shared memory is `base + k[thread]`, whatever shifts and exclusive ors it went through.
 //!

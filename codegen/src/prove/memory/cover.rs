@@ -4,17 +4,17 @@
 //! once: the grid cuts the mode into tiles, or has one block for each element, or one block has the whole mode. The block must write the part of
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
-//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each turn has one. Where a launch has exactly B blocks along an axis, they can share
-//! what a turn has: the step is B tiles, and tile `B·turn + block` is one block's.
+//! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each iteration has one. Where a launch has exactly B blocks along an axis, they can share
+//! what an iteration has: the step is B tiles, and tile `B·iteration + block` is one block's.
 //!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
 //! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
 //! ```
 //!
-//! A loop may also deal out tiles of two modes by one number, in an order of its own: then the pairs of tiles that turns and blocks have are counted ([`deals`]).
+//! A loop may also deal out tiles of two modes by one number, in an order of its own: then the pairs of tiles that iterations and blocks have are counted ([`deals`]).
 //!
-//! Where several roles store, each in loops of its own that count the same tiles, a turn's tile is what all of them store in that turn ([`roles`]).
+//! Where several roles store, each in loops of its own that count the same tiles, an iteration's tile is what all of them store in that iteration ([`roles`]).
 //!
 //! Stores to the same element by the same thread stand on different sides of branches: for every element that is inside, the conditions of
 //! exactly one of them must hold. A base that is chosen by a predicate is looked at case by case.
@@ -104,10 +104,10 @@ pub(in crate::prove) fn covered(
         if buffer.role != Role::Output {
             continue;
         }
-        let stores = roles::in_common_turns(trace, &stores);
+        let stores = roles::in_common_iterations(trace, &stores);
         let stores: Vec<&GlobalAccess> = stores.iter().map(|s| &**s).collect();
         let of_buffer = sent.iter().filter(|b| b.buffer == number);
-        let of_buffer = roles::boxes_in_common_turns(trace, of_buffer);
+        let of_buffer = roles::boxes_in_common_iterations(trace, of_buffer);
         let mut output = Output::new(entry, trace, number);
         Boxes::of(&of_buffer, &stores)
             .and_then(|boxes| output.written_once(&stores, &boxes))
@@ -182,10 +182,10 @@ struct Output<'a> {
     /// Elements of the output along each mode; none where there are as many as blocks.
     extents: Vec<Option<Lin>>,
     blocks: Vec<Option<Sym>>,
-    /// Axes along which a launch may have several blocks, and turns.
+    /// Axes along which a launch may have several blocks, and iterations.
     axes: Vec<Sym>,
-    /// The turns of the loops in which it is stored.
-    turns: Vec<Sym>,
+    /// The iterations of the loops in which it is stored.
+    iterations: Vec<Sym>,
 }
 
 impl<'a> Output<'a> {
@@ -204,7 +204,7 @@ impl<'a> Output<'a> {
             extents,
             blocks,
             axes,
-            turns: Vec::new(),
+            iterations: Vec::new(),
         }
     }
 
@@ -216,20 +216,20 @@ impl<'a> Output<'a> {
     }
 
     fn written_once(&mut self, stores: &[&GlobalAccess], boxes: &Boxes<'_>) -> Result<(), String> {
-        let first = stores.first().map(|s| (&s.turns[..], &s.coordinates));
-        let Some((turns, first)) = first.or_else(|| boxes.first()) else {
+        let first = stores.first().map(|s| (&s.iterations[..], &s.coordinates));
+        let Some((iterations, first)) = first.or_else(|| boxes.first()) else {
             return Err("nothing is stored".to_owned());
         };
-        let walked = |turn: &Sym| self.trace.walks.iter().any(|w| w.turn == *turn);
-        if stores.iter().any(|s| s.turns != turns) || !turns.iter().all(walked) {
+        let walked = |iteration: &Sym| self.trace.walks.iter().any(|w| w.iteration == *iteration);
+        if stores.iter().any(|s| s.iterations != iterations) || !iterations.iter().all(walked) {
             return Err(
                 "it is stored in a loop that does not count its tiles from 0 to its extent"
                     .to_owned(),
             );
         }
-        // Turns differ in what they have, as blocks do.
-        self.axes.extend(turns);
-        self.turns = turns.to_vec();
+        // Iterations differ in what they have, as blocks do.
+        self.axes.extend(iterations);
+        self.iterations = iterations.to_vec();
         let rank = first.len();
         let mut cuts = Vec::new();
         let mut cases = Vec::new();
@@ -315,28 +315,35 @@ impl<'a> Output<'a> {
             return Ok((Cut::Tile(origin, tile, extent), vec![only(origin)]));
         }
         let walks = self.trace.walks.iter();
-        let walks = walks.map(|w| (w.turn, w.covers, w.tile));
-        // A number of turns is that of an extent which is a number, cut into what is in a turn.
+        let walks = walks.map(|w| (w.iteration, w.covers, w.tile));
+        // A number of iterations is that of an extent which is a number, cut into what is in an iteration.
         let by_number = self.trace.walks.iter().filter_map(|w| {
-            let (extent, turns) = (extent.as_constant()?, w.covers.as_constant()?);
+            let (extent, iterations) = (extent.as_constant()?, w.covers.as_constant()?);
             let mut terms = first.terms.list().iter().copied().collect::<Vec<_>>();
-            terms.retain(|(m, _)| *m == Mono::of(w.turn));
+            terms.retain(|(m, _)| *m == Mono::of(w.iteration));
             let each = terms.first()?.1.one().filter(|each| *each > 0)?;
-            let cuts = extent > 0 && (extent - 1) / each + 1 == turns && w.tile == 1;
-            cuts.then(|| (w.turn, Lin::constant(extent), each))
+            let cuts = extent > 0 && (extent - 1) / each + 1 == iterations && w.tile == 1;
+            cuts.then(|| (w.iteration, Lin::constant(extent), each))
         });
-        let walks = walks.chain(by_number).flat_map(|(turn, covers, of_turn)| {
-            // The blocks along an axis share the tile of a turn.
-            let shared = self.trace.whole_axes.iter();
-            let shared = shared.filter(|(_, count)| of_turn % count == 0);
-            let shared = shared.map(|&(block, count)| {
-                let index = Lin::symbol(turn).scale(count).add(&Lin::symbol(block));
-                let tile = of_turn / count;
-                (index.scale(tile), covers, tile, true)
+        let walks = walks
+            .chain(by_number)
+            .flat_map(|(iteration, covers, of_iteration)| {
+                // The blocks along an axis share the tile of an iteration.
+                let shared = self.trace.whole_axes.iter();
+                let shared = shared.filter(|(_, count)| of_iteration % count == 0);
+                let shared = shared.map(|&(block, count)| {
+                    let index = Lin::symbol(iteration).scale(count).add(&Lin::symbol(block));
+                    let tile = of_iteration / count;
+                    (index.scale(tile), covers, tile, true)
+                });
+                let own = (
+                    Lin::symbol(iteration).scale(of_iteration),
+                    covers,
+                    of_iteration,
+                    false,
+                );
+                shared.chain([own]).collect::<Vec<_>>()
             });
-            let own = (Lin::symbol(turn).scale(of_turn), covers, of_turn, false);
-            shared.chain([own]).collect::<Vec<_>>()
-        });
         let of_grid = self.trace.tilings.iter();
         let of_grid =
             of_grid.map(|&(index, covers, tile)| (index.scale(tile), covers, tile, false));
@@ -344,7 +351,7 @@ impl<'a> Output<'a> {
             .trace
             .deals
             .iter()
-            .filter(|d| d.turns == self.turns && mode < 2);
+            .filter(|d| d.iterations == self.iterations && mode < 2);
         let dealt = dealt.map(|d| (d.origin[mode], d.covers[mode], d.tiles[mode], false));
         // Of what has s elements for each that the grid counts, there are as many tiles.
         let of_grid = of_grid.map(|(origin, covers, tile, shared)| {
@@ -357,10 +364,10 @@ impl<'a> Output<'a> {
             )
         });
         let mut tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
-        // Of one block and one turn there is another tiling that begins where the tile does.
+        // Of one block and one iteration there is another tiling that begins where the tile does.
         tilings.sort_by_key(|t| t.0 != *first);
         for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
-            // What a turn has may end before the block's share of it, which must not be stored then.
+            // What an iteration has may end before the block's share of it, which must not be stored then.
             let inside = covers.sub(origin).plus(-1);
             let symbols = &mut self.trace.symbols;
             if *shared
@@ -455,7 +462,7 @@ impl<'a> Output<'a> {
         })
     }
 
-    /// Blocks that differ along an axis, and turns of a loop, differ in what they have, along one mode: along two modes they would have tiles of a diagonal.
+    /// Blocks that differ along an axis, and iterations of a loop, differ in what they have, along one mode: along two modes they would have tiles of a diagonal.
     fn every_block_apart(&mut self, cuts: &[Cut]) -> Result<(), String> {
         if self.dealt_once(cuts)? {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Reads of a stage by threads, into registers: each thread's address against the layout of the stage, and what the reads cost.
 //!
 //! This is how products that take a factor from registers get it. A lane's read is complete for the other lanes behind a barrier of the warp:
-//! [`ring`](crate::prove::protocol::ring) asks for one before the warp gives the stage back.
+//! [`ring`](crate::prove::protocol::ring) asks for one before the warp releases the stage.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -2,11 +2,11 @@
 //!
 //! A state records, for each class of units of shared memory (`histories`), the last writer, whether that write has completed and for whom it is ordered, and
 //! the readers since. A uniform branch is followed on both sides unless the path has already decided it: a path remembers the outcomes of branches on data, and
-//! the range of each value it compared. A loop is followed turn by turn until no new state appears, which happens because states and ranges are finite; it
-//! may exit after any turn.
+//! the range of each value it compared. A loop is followed iteration by iteration until no new state appears, which happens because states and ranges are finite; it
+//! may exit after any iteration.
 //!
 //! Three rules keep the number of states small. Memory states are interned, and so is the effect of a run of accesses and barriers on each. A state is not
-//! followed if another one with the same memory has decided less ([`State::covers`]). A loop that leaves shared memory unchanged counts as one turn ([`Walk::idle`]).
+//! followed if another one with the same memory has decided less ([`State::covers`]). A loop that leaves shared memory unchanged counts as one iteration ([`Walk::idle`]).
 
 mod decisions;
 mod histories;
@@ -23,7 +23,7 @@ use crate::prove::ProofError;
 use crate::prove::algebra::formula::Formula;
 use crate::prove::algebra::symbols::Symbols;
 use crate::prove::algebra::value::{Lin, Sym};
-use crate::prove::walk::execute::{Event, Trace, Turns};
+use crate::prove::walk::execute::{Event, Iterations, Trace};
 use crate::prove::walk::memory::Access;
 use crate::quick::{Quick, QuickMap};
 use decisions::Decisions;
@@ -240,7 +240,7 @@ impl Walk<'_> {
                             });
                         }
                     }
-                    Event::Loop(turns) => after.extend(self.turns(turns, state)?),
+                    Event::Loop(iterations) => after.extend(self.iterations(iterations, state)?),
                     _ => {}
                 }
             }
@@ -257,9 +257,9 @@ impl Walk<'_> {
     }
 
     /// All states in which a loop is left.
-    fn turns(&mut self, l: &Turns, mut start: State) -> Result<Vec<State>, ProofError> {
+    fn iterations(&mut self, l: &Iterations, mut start: State) -> Result<Vec<State>, ProofError> {
         let mut values = Vec::new();
-        collect_turns(l, &mut values);
+        collect_iterations(l, &mut values);
         // Once a growing value exceeds the largest constant, every comparison is decided.
         let constants = values.iter().map(|x| x.k.range());
         let most = constants.fold(0, |most, (lo, hi)| most.max(lo.saturating_neg()).max(hi));
@@ -267,7 +267,7 @@ impl Walk<'_> {
         let symbols = self.symbols;
         start.decisions.forget(l.trips, symbols);
         start.decisions.renew(&l.own, symbols);
-        start.decisions.begin(l.turn, &values, symbols);
+        start.decisions.begin(l.iteration, &values, symbols);
         let renewal = Renewal::of(l, &self.histories, &self.versions);
         start.memory = self.with_versions(start.memory, |all, buffer, v| {
             all.entered(buffer, v, (l, symbols), &renewal)
@@ -293,14 +293,14 @@ impl Walk<'_> {
                 return Err(ProofError::Paths { states: count });
             }
             let mut now = vec![state];
-            for turn in &l.period {
+            for iteration in &l.period {
                 let mut begun = Vec::new();
                 for s in now {
-                    let none = first.then(|| s.decisions.with(&turn.begins.not()));
+                    let none = first.then(|| s.decisions.with(&iteration.begins.not()));
                     for decisions in none.into_iter().flatten() {
-                        left.push((no_turn((l, symbols), &s, decisions), Way::Before));
+                        left.push((no_iteration((l, symbols), &s, decisions), Way::Before));
                     }
-                    for decisions in s.decisions.with(&turn.begins) {
+                    for decisions in s.decisions.with(&iteration.begins) {
                         begun.push(State {
                             decisions,
                             ..s.clone()
@@ -308,19 +308,19 @@ impl Walk<'_> {
                     }
                 }
                 first = false;
-                let after = self.events(&turn.events, begun)?;
+                let after = self.events(&iteration.events, begun)?;
                 now = Vec::new();
                 for s in after {
                     match s.gone {
                         Gone::No => {
-                            for decisions in s.decisions.with(&turn.again.not()) {
+                            for decisions in s.decisions.with(&iteration.again.not()) {
                                 let state = State {
                                     decisions,
                                     ..s.clone()
                                 };
                                 left.push((behind((l, symbols), state), Way::End));
                             }
-                            for mut decisions in s.decisions.with(&turn.again) {
+                            for mut decisions in s.decisions.with(&iteration.again) {
                                 decisions.renew(&l.own, symbols);
                                 now.push(State {
                                     decisions,
@@ -341,7 +341,7 @@ impl Walk<'_> {
                 dedup(&mut now);
             }
             for mut s in now {
-                s.decisions.turn(l.turn, &values, most, symbols);
+                s.decisions.iteration(l.iteration, &values, most, symbols);
                 s.memory = *next.entry(s.memory).or_insert_with(|| {
                     self.with_versions(s.memory, |all, buffer, v| {
                         all.renewed(buffer, v, (l, symbols), &renewal)
@@ -364,21 +364,25 @@ impl Walk<'_> {
     }
 
     /// The exit states of a loop whose body neither accesses shared memory nor branches and leaves the memory state unchanged; `None` for any other loop.
-    /// The number of turns then makes no difference, and one turn stands for all.
+    /// The number of iterations then makes no difference, and one iteration stands for all.
     fn idle(
         &mut self,
-        l: &Turns,
+        l: &Iterations,
         start: &State,
         renewal: &Renewal,
     ) -> Result<Option<Vec<State>>, ProofError> {
         let symbols = self.symbols;
         let idle = |e: &Event| e.is_simple() && !matches!(e, Event::Access(_));
-        if !l.period.iter().all(|turn| turn.events.iter().all(idle)) {
+        if !l
+            .period
+            .iter()
+            .all(|iteration| iteration.events.iter().all(idle))
+        {
             return Ok(None);
         }
         let mut memory = start.memory;
-        for turn in &l.period {
-            memory = self.run(&turn.events, memory, &start.decisions.zero)?;
+        for iteration in &l.period {
+            memory = self.run(&iteration.events, memory, &start.decisions.zero)?;
         }
         let mut renewed =
             |all: &mut Versions, buffer, v| all.renewed(buffer, v, (l, symbols), renewal);
@@ -389,7 +393,7 @@ impl Walk<'_> {
         let none = start.decisions.with(&begins.not());
         let none = none
             .into_iter()
-            .map(|d| (no_turn((l, symbols), start, d), Way::Before));
+            .map(|d| (no_iteration((l, symbols), start, d), Way::Before));
         let some = start.decisions.with(begins).into_iter().map(|decisions| {
             let state = State {
                 decisions,
@@ -574,20 +578,24 @@ fn dedup(states: &mut Vec<State>) {
     *states = kept;
 }
 
-/// The state behind a loop that has no turn.
-fn no_turn((l, symbols): (&Turns, &Symbols), before: &State, decisions: Decisions) -> State {
+/// The state behind a loop that has no iteration.
+fn no_iteration(
+    (l, symbols): (&Iterations, &Symbols),
+    before: &State,
+    decisions: Decisions,
+) -> State {
     let mut state = State {
         decisions,
         ..before.clone()
     };
-    state.decisions.forget(l.turn, symbols);
+    state.decisions.forget(l.iteration, symbols);
     state.decisions.zero.push(l.trips);
     state
 }
 
 /// A state behind a loop.
-fn behind((l, symbols): (&Turns, &Symbols), mut state: State) -> State {
-    state.decisions.forget(l.turn, symbols);
+fn behind((l, symbols): (&Iterations, &Symbols), mut state: State) -> State {
+    state.decisions.forget(l.iteration, symbols);
     state.decisions.forget(l.trips, symbols);
     state
 }
@@ -604,11 +612,11 @@ fn collect(f: &Formula, all: &mut Vec<Lin>) {
 }
 
 /// The values that a loop, and the loops nested in it, compare with 0.
-fn collect_turns(l: &Turns, all: &mut Vec<Lin>) {
-    for turn in &l.period {
-        collect(&turn.begins, all);
-        collect(&turn.again, all);
-        collect_events(&turn.events, all);
+fn collect_iterations(l: &Iterations, all: &mut Vec<Lin>) {
+    for iteration in &l.period {
+        collect(&iteration.begins, all);
+        collect(&iteration.again, all);
+        collect_events(&iteration.events, all);
     }
 }
 
@@ -620,7 +628,7 @@ fn collect_events(events: &[Event], all: &mut Vec<Lin>) {
                 collect_events(a, all);
                 collect_events(b, all);
             }
-            Event::Loop(l) => collect_turns(l, all),
+            Event::Loop(l) => collect_iterations(l, all),
             Event::Leave(f) | Event::Exit(f) | Event::Assume(f) => collect(f, all),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Mistakes in clusters: who gets a copy, who is told that a stage is given back, when blocks meet.
+//! Mistakes in clusters: who gets a copy, who is told that a stage is released, when blocks meet.
 
 use super::hopper::{Edit, Is, edit, node};
 use super::kinds::{Make, drop_node, inst, kind, statement};
@@ -58,13 +58,13 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "stages never given back to a cluster",
+            "stages never released to a cluster",
             node(arrive),
             drop_node,
         ),
         kind(
             entry,
-            "stages given back to a cluster twice",
+            "stages released to a cluster twice",
             node(arrive),
             |list, i| {
                 list.insert(i, list[i].clone());
@@ -149,12 +149,12 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 *blocks = blocks.map(|to| 2 * to + 1);
             }
         }),
-        ("a stage given back to the own block alone", arrive, |h| {
+        ("a stage released to the own block alone", arrive, |h| {
             if let Hopper::ArriveAt { at, stage, .. } = *h {
                 *h = Hopper::Arrive { at, stage };
             }
         }),
-        ("another stage given back to a cluster", arrive, |h| {
+        ("another stage released to a cluster", arrive, |h| {
             if let Hopper::ArriveAt { at, .. } = h {
                 *at = at.moved(-8);
             }
@@ -307,7 +307,7 @@ mod tests {
         (
             "arrivals of one block",
             arrivals_of_one_block,
-            "16 threads give a stage back, and its mbarrier counts 8",
+            "16 threads release a stage, and its mbarrier counts 8",
             "Deadlock",
         ),
         (

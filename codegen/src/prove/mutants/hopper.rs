@@ -81,7 +81,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     };
     let mut all = vec![
         kind(entry, "a role's wait skipped", node(wait), drop_node),
-        kind(entry, "a stage never given back", node(arrive), drop_node),
+        kind(entry, "a stage never released", node(arrive), drop_node),
         kind(entry, "a turn never passed on", node(pass), drop_node),
         kind(entry, "bytes not expected", node(expect), drop_node),
         kind(entry, "a box not copied", node(copy), drop_node),
@@ -135,7 +135,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         }),
         kind(
             entry,
-            "all lanes give a stage back",
+            "all lanes release a stage",
             node(arrive),
             |list, i| for_all(list, i),
         ),
@@ -241,7 +241,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 *at = at.moved(8);
             }
         }),
-        ("the mbarrier of another stage given back", arrive, |h| {
+        ("the mbarrier of another stage released", arrive, |h| {
             if let Hopper::Arrive { at, .. } = h {
                 *at = at.moved(-8);
             }

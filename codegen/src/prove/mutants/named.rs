@@ -182,7 +182,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "a stage of a loop given back ahead of it",
+            "a stage of a loop released ahead of it",
             is_loop,
             |list, i| {
                 out_of_loop(list, i, is_arrival, false);
@@ -190,7 +190,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "a stage of a loop given back behind it",
+            "a stage of a loop released behind it",
             is_loop,
             |list, i| {
                 out_of_loop(list, i, is_arrival, true);
@@ -232,19 +232,19 @@ fn of_products(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     vec![
         kind(
             entry,
-            "a stage given back ahead of the wait for its products",
+            "a stage released ahead of the wait for its products",
             is_arrival,
             before(is_complete),
         ),
         kind(
             entry,
-            "a stage given back ahead of the last product",
+            "a stage released ahead of the last product",
             is_arrival,
             before(is_product),
         ),
         kind(
             entry,
-            "a wait for products behind what gives a stage back",
+            "a wait for products behind what releases a stage",
             is_complete,
             behind(is_arrival),
         ),
@@ -268,7 +268,7 @@ fn of_products(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "a product behind what gives a stage back",
+            "a product behind what releases a stage",
             is_product,
             behind(is_arrival),
         ),
@@ -292,14 +292,14 @@ fn of_loops(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         list[..i].iter().rposition(is_stage_wait)
     }
     let moves: [(&'static str, Moves); 6] = [
-        ("a held stage given back in each turn", |list, i| {
+        ("a held stage released in each iteration", |list, i| {
             if let Some(at) = behind(list, i) {
                 let node = list.remove(at);
                 at_loop(list, i, node, false);
             }
         }),
         (
-            "a held stage given back in each turn, and behind",
+            "a held stage released in each iteration, and behind",
             |list, i| {
                 if let Some(at) = behind(list, i) {
                     let again = list[at].clone();
@@ -307,14 +307,14 @@ fn of_loops(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 }
             },
         ),
-        ("a held stage given back ahead of the loop", |list, i| {
+        ("a held stage released ahead of the loop", |list, i| {
             if let Some(at) = behind(list, i) {
                 let node = list.remove(at);
                 list.insert(i, node);
             }
         }),
         (
-            "a held stage given back right behind the loop",
+            "a held stage released right behind the loop",
             |list, i| {
                 if let Some(at) = behind(list, i) {
                     let node = list.remove(at);
@@ -322,13 +322,13 @@ fn of_loops(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 }
             },
         ),
-        ("a held stage waited for in each turn", |list, i| {
+        ("a held stage waited for in each iteration", |list, i| {
             if let Some(at) = ahead(list, i) {
                 let node = list.remove(at);
                 at_loop(list, i - 1, node, true);
             }
         }),
-        ("a held stage waited for again in each turn", |list, i| {
+        ("a held stage waited for again in each iteration", |list, i| {
             if let Some(at) = ahead(list, i) {
                 let again = list[at].clone();
                 at_loop(list, i, again, true);

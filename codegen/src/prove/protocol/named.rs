@@ -284,8 +284,8 @@ fn steps(events: &[Event], order: Option<Order>) -> Result<Vec<Step>, String> {
                 _ => {}
             },
             Event::Loop(l) => {
-                for turn in &l.period {
-                    let within = steps(&turn.events, order)?;
+                for iteration in &l.period {
+                    let within = steps(&iteration.events, order)?;
                     if within.is_empty() {
                         continue;
                     }

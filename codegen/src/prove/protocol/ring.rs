@@ -23,13 +23,13 @@
 //! wait full(i)               1 -          the products of use i − 1 are in flight
 //! wgmma …, commit            1 0 -
 //! wgmma.wait_group 1         0 -          those of use i − 1 are complete
-//! arrive(i)                               use i − 1 is given back
+//! arrive(i)                               use i − 1 is released
 //! ```
 //!
-//! A loop is walked until a turn begins with no more in flight than those before it.
+//! A loop is walked until an iteration begins with no more in flight than those before it.
 //!
-//! A stage may be held across a loop, as that of the queries in attention: what was waited for before the loop is read in its turns and given back behind it. Such a loop
-//! does nothing else with the ring, so that the use that is held is the same in each turn. What its turns leave in flight is followed as above, so that the arrival behind
+//! A stage may be held across a loop, as that of the queries in attention: what was waited for before the loop is read in its iterations and released behind it. Such a loop
+//! does nothing else with the ring, so that the use that is held is the same in each iteration. What its iterations leave in flight is followed as above, so that the arrival behind
 //! the loop still requires all reads to be complete.
 //!
 //! A role may use a ring at several places of its program, as where the first use is ahead of a loop. The others then have as many, and the uses of each place are those
@@ -41,18 +41,18 @@
 //! in common is the matter of [`cluster`](crate::prove::walk::cluster).
 //!
 //! A thread may also read a stage into registers, for products that take a factor from there. Such reads are complete for the whole warp behind a barrier
-//! of it, and until then they have an age as groups have. With a lag, a role may give back the stage of use i − L while it is still reading use i.
+//! of it, and until then they have an age as groups have. With a lag, a role may release the stage of use i − L while it is still reading use i.
 //!
-//! Consumers may take turns in reading runs of uses ([`turns`]): then the producer has a place in its program for each of them, and each gives back what it has read.
+//! Consumers may be in a ping-pong schedule ([`ping_pong`]): then the producer has a place in its program for each of them, and each releases what it has read.
 //!
-//! The index of a use is linear in the turns of the loops around it. In a loop the first use of a turn must follow the last one of the turn before, and the
-//! first turn what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last turn.
+//! The index of a use is linear in the iterations of the loops around it. In a loop the first use of an iteration must follow the last one of the iteration before, and the
+//! first iteration what came before the loop: by induction the indices are all numbers in order. Behind a loop they go on after its last iteration.
 
 mod blocks;
+mod ping_pong;
 mod sequence;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,10 +62,10 @@ use crate::prove::algebra::numbers::Mask;
 use crate::prove::algebra::symbols::Symbols;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::cluster::Alike;
-use crate::prove::walk::execute::{Event, Trace, Turns};
+use crate::prove::walk::execute::{Event, Iterations, Trace};
 use crate::prove::walk::hopper::{Piped, Region, UNIT, Used, What};
 use blocks::Arrivals;
-use turns::{Flight, Holding, Taken};
+use ping_pong::{Flight, Holding, Taken};
 
 /// Groups of products that may be in flight: more than kernels have a use for.
 const GROUPS: usize = 16;
@@ -73,9 +73,9 @@ const GROUPS: usize = 16;
 /// A place of a role at which it uses a stage.
 #[derive(Clone)]
 struct Place {
-    /// The loops around it, outermost first: the symbol of their turns, and how many there are.
+    /// The loops around it, outermost first: the symbol of their iterations, and how many there are.
     loops: Vec<(Sym, Lin)>,
-    /// The index of a use, by the turns of these loops.
+    /// The index of a use, by the iterations of these loops.
     index: Lin,
     /// What is read of a stage.
     reads: Vec<Region>,
@@ -90,19 +90,19 @@ struct Protocol {
     uses: Option<Lin>,
     /// Fills, or reads.
     fills: bool,
-    /// Where it does: at one place, but for a role that fills stages for others that take turns, which has one for each of them.
+    /// Where it does: at one place, but for a producer of a ping-pong schedule, which has one for each consumer.
     places: Vec<Place>,
     /// The place of the use that is held.
     here: usize,
-    /// Its turns in reading, where roles take turns.
+    /// Its place in a ping-pong schedule.
     taken: Option<Taken>,
     /// Blocks of a cluster copy to each other.
     shares: bool,
-    /// Stages that are waited for behind the last fill, until they are given back.
+    /// Stages that are waited for behind the last fill, until they are released.
     drained: i64,
     /// It reads stages into registers.
     fetches: bool,
-    /// Threads that give a stage back.
+    /// Threads that release a stage.
     arrivals: Option<Arrivals>,
 }
 
@@ -119,23 +119,23 @@ struct Walk<'a> {
     expected: Option<u32>,
     /// Bytes that have been copied to the block of each rank.
     filled: Vec<u32>,
-    /// How many uses later than it was read a stage is given back.
+    /// How many uses later than it was read a stage is released.
     lag: i64,
     /// Groups of products that are not complete, each with the age of the oldest use that it reads; the last is open.
     reading: Vec<Option<i64>>,
     /// The age of the oldest use that threads have read into registers without a barrier of their warps behind it.
     fetching: Option<i64>,
-    /// In the use that is held a stage was given back.
+    /// In the use that is held a stage was released.
     gave: bool,
     /// The stage that is waited for is not filled.
     drains: bool,
-    /// Whether it has the turn, where roles take turns in reading.
+    /// Whether it is in its phase of the order barrier, in a ping-pong schedule.
     holding: Holding,
-    /// Whose products may be in flight where turns overlap.
+    /// Whose MMAs may be in flight where runs overlap.
     flight: Flight,
-    /// How many roles take turns.
+    /// How many roles a ping-pong schedule has; 1 without one.
     takers: u32,
-    /// Their turns overlap.
+    /// Their runs overlap.
     overlaps: bool,
     loops: Vec<(Sym, Lin)>,
     found: Protocol,
@@ -202,7 +202,7 @@ pub(in crate::prove) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofEr
                 return Err(refused("a stage is never released"));
             }
             walk.found.uses = Some(walk.next);
-            let taken = turns::taken((number, ring.overlaps), (*threads, events), &alike);
+            let taken = ping_pong::taken((number, ring.overlaps), (*threads, events), &alike);
             walk.found.taken = taken.map_err(|reason| refused(&reason))?;
             here.insert(role, walk.found.clone());
             if !walk.found.places.is_empty() || walk.found.taken.is_some() {
@@ -364,7 +364,7 @@ fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), St
     ))
 }
 
-/// One role fills what the others read, as often, and those that give back are as many as the mbarrier counts.
+/// One role fills what the others read, as often, and those that release are as many as the mbarrier counts.
 fn agreed(
     (entry, symbols): (&Entry, &Symbols),
     ring: &Ring,
@@ -402,7 +402,7 @@ fn agreed(
                 .to_owned(),
         );
     }
-    // Where roles take turns, each gives back what it has read; else all of them give back each stage.
+    // In a ping-pong schedule each role releases what it has read; else all of them release each stage.
     let together: Vec<Vec<&Arrivals>> = if ring.takers > 1 {
         given().map(|a| vec![a]).collect()
     } else {
@@ -413,13 +413,13 @@ fn agreed(
             let arrivals: u32 = some.iter().map(|a| a.at(rank, blocks)).sum();
             if arrivals != ring.consumers {
                 return Err(format!(
-                    "{arrivals} threads give a stage back, and its mbarrier counts {}",
+                    "{arrivals} threads release a stage, and its mbarrier counts {}",
                     ring.consumers
                 ));
             }
         }
     }
-    let pairs = turns::pairs(ring, producer, &consumers, blocks)?;
+    let pairs = ping_pong::pairs(ring, producer, &consumers, blocks)?;
     let units = |all: &[Region]| -> BTreeSet<i64> {
         let all = all.iter().flat_map(|r| r.units.iter().copied());
         all.collect()
@@ -454,8 +454,8 @@ fn agreed(
                 .zip(&producer.loops)
                 .all(|(a, b)| a.1 == b.1);
         let both = consumer.loops.iter().zip(&producer.loops);
-        let turns: Vec<(Sym, Sym)> = both.map(|(to, from)| (from.0, to.0)).collect();
-        let of_consumer = |x: &Lin| symbols.renamed(x, &turns);
+        let names: Vec<(Sym, Sym)> = both.map(|(to, from)| (from.0, to.0)).collect();
+        let of_consumer = |x: &Lin| symbols.renamed(x, &names);
         if !same_loops || of_consumer(&producer.index) != Some(consumer.index) {
             return Err("roles count its uses in other loops".to_owned());
         }
@@ -513,7 +513,7 @@ impl Walk<'_> {
                     self.piped(piped)?;
                 }
                 Event::WarpBarrier => self.fetching = None,
-                Event::Loop(l) => self.turns(l)?,
+                Event::Loop(l) => self.repeat(l)?,
                 Event::If(_, a, b) if mentions(a, self.ring) || mentions(b, self.ring) => {
                     return Err("it is used under a condition".to_owned());
                 }
@@ -526,27 +526,27 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A loop: by induction over its turns.
-    fn turns(&mut self, l: &Turns) -> Result<(), String> {
-        let [turn] = &l.period[..] else {
+    /// A loop: by induction over its iterations.
+    fn repeat(&mut self, l: &Iterations) -> Result<(), String> {
+        let [iteration] = &l.period[..] else {
             if l.period.iter().any(|t| mentions(&t.events, self.ring)) {
                 return Err("it is used in a loop whose iterations differ".to_owned());
             }
             return Ok(());
         };
         let own = of_uses(self.ring);
-        let Some(first) = first_use(&turn.events, &own, self.alike.symbols)? else {
-            return self.read_in_turns(&turn.events);
+        let Some(first) = first_use(&iteration.events, &own, self.alike.symbols)? else {
+            return self.read_in_iterations(&iteration.events);
         };
         let count = counted(l, self.alike)?;
         if self.is_owing() {
             return Err("a stage is in use from before a loop, which uses the ring".to_owned());
         }
-        // Each turn of the loop has a run of its own, whose place among those of other roles is that of the fills.
-        let apart = turns::takes(&turn.events, self.ring);
-        let at = |turn: &Lin| {
+        // Each iteration has a run of its own, whose place among those of other roles is that of the fills.
+        let apart = ping_pong::waits(&iteration.events, self.ring);
+        let at = |number: &Lin| {
             let symbols = self.alike.symbols;
-            let index = symbols.shifted(&first, l.turn, turn);
+            let index = symbols.shifted(&first, l.iteration, number);
             index.ok_or("its index is not linear".to_owned())
         };
         if !apart && self.holding != Holding::Begun && at(&Lin::constant(0))? != self.next {
@@ -555,9 +555,9 @@ impl Walk<'_> {
         self.next = first;
         self.holding = self.holding.used();
         let (holding, flight) = (self.holding, self.flight);
-        self.loops.push((l.turn, count));
+        self.loops.push((l.iteration, count));
         let top = (self.reading.clone(), self.fetching);
-        self.events(&turn.events)?;
+        self.events(&iteration.events)?;
         if self.is_owing() {
             return Err("a stage stays in use from one iteration to the next".to_owned());
         }
@@ -567,22 +567,22 @@ impl Walk<'_> {
                     .to_owned(),
             );
         }
-        if !apart && at(&Lin::symbol(l.turn).plus(1))? != self.next {
+        if !apart && at(&Lin::symbol(l.iteration).plus(1))? != self.next {
             return Err(
                 "an iteration does not begin with the stage after that of the iteration before"
                     .to_owned(),
             );
         }
-        self.until_settled(&turn.events, first, top)?;
-        // A loop may have no turn at all.
+        self.until_settled(&iteration.events, first, top)?;
+        // A loop may have no iteration.
         self.flight = flight;
         self.loops.pop();
         self.next = at(&count)?;
         Ok(())
     }
 
-    /// A loop that at most reads the stage that is held, which was waited for before it and is given back behind it.
-    fn read_in_turns(&mut self, events: &[Event]) -> Result<(), String> {
+    /// A loop that at most reads the stage that is held, which was waited for before it and is released behind it.
+    fn read_in_iterations(&mut self, events: &[Event]) -> Result<(), String> {
         if !mentions(events, self.ring) {
             return Ok(());
         }
@@ -594,8 +594,8 @@ impl Walk<'_> {
         self.until_settled(events, next, top)
     }
 
-    /// The next turn of a loop begins with what this one left in flight: turns are walked until one begins with no more in flight than those before it. `first`
-    /// is the first use of a turn, `top` what was in flight before the loop.
+    /// The next iteration of a loop begins with what this one left in flight: iterations are walked until one begins with no more in flight than those before it. `first`
+    /// is the first use of an iteration, `top` what was in flight before the loop.
     fn until_settled(
         &mut self,
         events: &[Event],
@@ -626,7 +626,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// A use is held in which nothing was given back.
+    /// A use is held in which nothing was released.
     fn is_owing(&self) -> bool {
         self.held.is_some() && !self.gave && !self.found.fills
     }
@@ -657,10 +657,10 @@ impl Walk<'_> {
             {
                 self.drain(used)?;
             }
-            What::Wait(used, Side::Turn(_)) if own(used) => self.take_turn()?,
+            What::Wait(used, Side::Turn(_)) if own(used) => self.wait_order()?,
             What::Wait(used, Side::Products(_)) if own(used) => self.settle()?,
-            What::Pass(used, _, Handover::Turn) if own(used) => self.pass_turn()?,
-            What::Pass(used, _, Handover::Products) if own(used) => self.pass_products()?,
+            What::Pass(used, _, Handover::Turn) if own(used) => self.arrive_order()?,
+            What::Pass(used, _, Handover::Products) if own(used) => self.arrive_complete()?,
             What::Wait(used, side) if own(used) => {
                 if self.holding == Holding::Begun {
                     self.next = used.index;
@@ -761,7 +761,7 @@ impl Walk<'_> {
                     return Err("a stage is released by another number of threads".to_owned());
                 }
                 self.gave = true;
-                // What is held is what is given back, or is given back later.
+                // What is held is what is released, or is released later.
                 if self.lag == 0 {
                     self.held = None;
                 }
@@ -782,7 +782,7 @@ impl Walk<'_> {
 }
 
 /// How often a loop with uses of a ring is gone round: as often in all blocks of a cluster.
-fn counted(l: &Turns, alike: &Alike<'_>) -> Result<Lin, String> {
+fn counted(l: &Iterations, alike: &Alike<'_>) -> Result<Lin, String> {
     let Some(count) = l.count else {
         return Err(
             "it is used in a loop that does not count its iterations from 0 by 1 to its limit"
@@ -855,7 +855,7 @@ fn of_uses(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     }
 }
 
-/// The first index that events count, in the first turn of the loops among them.
+/// The first index that events count, in the first iteration of the loops among them.
 fn first_use(events: &[Event], of: &IndexOf<'_>, symbols: &Symbols) -> Result<Option<Lin>, String> {
     for event in events {
         match event {
@@ -865,9 +865,9 @@ fn first_use(events: &[Event], of: &IndexOf<'_>, symbols: &Symbols) -> Result<Op
                 }
             }
             Event::Loop(l) => {
-                for turn in &l.period {
-                    if let Some(index) = first_use(&turn.events, of, symbols)? {
-                        let first = symbols.shifted(&index, l.turn, &Lin::constant(0));
+                for iteration in &l.period {
+                    if let Some(index) = first_use(&iteration.events, of, symbols)? {
+                        let first = symbols.shifted(&index, l.iteration, &Lin::constant(0));
                         return first.map(Some).ok_or("its index is not linear".to_owned());
                     }
                 }

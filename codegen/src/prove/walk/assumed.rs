@@ -74,7 +74,7 @@ impl Machine<'_> {
         self.learn(&f);
         // Outside of loops and branches it holds for all of the kernel.
         if self.path.is_empty()
-            && self.turns.is_empty()
+            && self.iterations.is_empty()
             && self.divergent == 0
             && self.stays.is_empty()
         {

@@ -37,8 +37,8 @@ pub(in crate::prove) struct SentBox {
     pub(in crate::prove) path: Vec<Rc<Formula>>,
     /// What holds since threads have left the kernel.
     pub(in crate::prove) stays: Vec<Rc<Formula>>,
-    /// The turns of the loops that it is in.
-    pub(in crate::prove) turns: Vec<Sym>,
+    /// The iterations of the loops that it is in.
+    pub(in crate::prove) iterations: Vec<Sym>,
 }
 
 /// Where a box lies in shared memory.
@@ -176,7 +176,7 @@ impl Machine<'_> {
             threads,
             path: self.path.clone(),
             stays: self.stays.clone(),
-            turns: self.turns.clone(),
+            iterations: self.iterations.clone(),
         });
         self.addresses += 1;
         Ok(())

@@ -4,7 +4,7 @@
 //! what is the same whatever the rank is the same for all of them. The blocks of a cluster
 //!
 //! * leave early together: the conditions of exits do not depend on the rank;
-//! * go round as often: nor do the numbers of turns of the loops in which they use rings;
+//! * have as many iterations: nor do the numbers of iterations of the loops in which they use rings;
 //! * meet before they use mbarriers of each other, and wait for what is on its way to them before they end, so that nothing is sent to a block that has
 //!   ended (both in [`ring`](crate::prove::protocol::ring)).
 //!
@@ -76,8 +76,8 @@ impl Ranks {
 pub(in crate::prove) struct Alike<'a> {
     pub(in crate::prove) symbols: &'a Symbols,
     ranks: Option<Ranks>,
-    /// Numbers of turns that may differ.
-    turns: Vec<Sym>,
+    /// Numbers of iterations that may differ.
+    iterations: Vec<Sym>,
 }
 
 impl<'a> Alike<'a> {
@@ -85,10 +85,10 @@ impl<'a> Alike<'a> {
         let mut alike = Self {
             symbols: &trace.symbols,
             ranks: trace.ranks,
-            turns: Vec::new(),
+            iterations: Vec::new(),
         };
         if alike.ranks.is_some() {
-            alike.differing_turns(&trace.events);
+            alike.differing_iterations(&trace.events);
         }
         alike
     }
@@ -99,24 +99,24 @@ impl<'a> Alike<'a> {
     }
 
     /// Loops that blocks may go round another number of times.
-    fn differing_turns(&mut self, events: &[Event]) {
+    fn differing_iterations(&mut self, events: &[Event]) {
         for event in events {
             match event {
                 Event::If(_, a, b) => {
-                    self.differing_turns(a);
-                    self.differing_turns(b);
+                    self.differing_iterations(a);
+                    self.differing_iterations(b);
                 }
                 Event::Roles(roles) => {
                     for (_, events) in roles {
-                        self.differing_turns(events);
+                        self.differing_iterations(events);
                     }
                 }
                 Event::Loop(l) => {
                     if l.count.is_none_or(|count| !self.value(&count)) {
-                        self.turns.extend([l.turn, l.trips]);
+                        self.iterations.extend([l.iteration, l.trips]);
                     }
-                    for turn in &l.period {
-                        self.differing_turns(&turn.events);
+                    for iteration in &l.period {
+                        self.differing_iterations(&iteration.events);
                     }
                 }
                 _ => {}
@@ -148,12 +148,12 @@ impl<'a> Alike<'a> {
     }
 
     fn symbol(&self, sym: Sym, ranks: Ranks) -> bool {
-        if sym == ranks.block || sym == ranks.rank || self.turns.contains(&sym) {
+        if sym == ranks.block || sym == ranks.rank || self.iterations.contains(&sym) {
             return false;
         }
         let info = self.symbols.info(sym);
         match &info.definition {
-            // Of a parameter, another axis or turns; not of what is known to differ, or is not known at all.
+            // Of a parameter, another axis or iterations; not of what is known to differ, or is not known at all.
             Definition::Free(_) => {
                 let mut of = self.symbols.origins(sym);
                 !info.each && of.all(|origin| self.symbol(origin, ranks))
@@ -234,7 +234,7 @@ fn leaves_inside(event: &Event) -> bool {
     };
     match event {
         Event::If(_, a, b) => any(a) || any(b),
-        Event::Loop(l) => l.period.iter().any(|turn| any(&turn.events)),
+        Event::Loop(l) => l.period.iter().any(|iteration| any(&iteration.events)),
         Event::Roles(roles) => roles.iter().any(|(_, events)| any(events)),
         _ => false,
     }
@@ -248,7 +248,7 @@ fn is_barrier(event: &Event) -> bool {
 fn meets(events: &[Event]) -> bool {
     events.iter().any(|event| match event {
         Event::If(_, a, b) => meets(a) || meets(b),
-        Event::Loop(l) => l.period.iter().any(|turn| meets(&turn.events)),
+        Event::Loop(l) => l.period.iter().any(|iteration| meets(&iteration.events)),
         event => is_barrier(event),
     })
 }

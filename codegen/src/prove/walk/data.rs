@@ -6,7 +6,7 @@
 //! load s[0]                   alike in all threads: what is written meanwhile would be a race
 //! ```
 //!
-//! Each execution of an instruction makes a value of its own, which has a number. In a loop it is that of one turn.
+//! Each execution of an instruction makes a value of its own, which has a number. In a loop it is that of one iteration.
 
 use crate::ir::{Binary, Inst, Reg, Shuffle, Space, Src};
 use crate::prove::algebra::value::Lin;

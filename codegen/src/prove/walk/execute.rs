@@ -1,7 +1,7 @@
 //! The instructions, followed once with exact values for every thread.
 //!
-//! A loop is followed for as many turns as what it carries needs to come back (one, or two where an address alternates), with the number of
-//! turns before as a symbol: `turn = period·u + i`. What a turn changes is either carried in a known way (it grows by the same step each turn, or
+//! A loop is followed for as many iterations as what it carries needs to come back (one, or two where an address alternates), with the number of
+//! iterations before as a symbol: `iteration = period·u + i`. What an iteration changes is either carried in a known way (it grows by the same step each iteration, or
 //! alternates by an exclusive or) or unknown at the top of the loop.
 
 use std::collections::BTreeSet;
@@ -67,7 +67,7 @@ impl Val {
 #[derive(Clone, Debug)]
 pub(in crate::prove) enum Event {
     Access(Rc<Access>),
-    /// An access whose address depends on the turn of a loop that is still open: none is left behind the outermost loop.
+    /// An access whose address depends on the iteration of a loop that is still open: none is left behind the outermost loop.
     Counted(Rc<Access>),
     Barrier,
     /// All threads of a role meet, that of the events.
@@ -84,7 +84,7 @@ pub(in crate::prove) enum Event {
     WaitSent(u32),
     /// A branch on which all threads agree.
     If(Rc<Formula>, Vec<Event>, Vec<Event>),
-    Loop(Rc<Turns>),
+    Loop(Rc<Iterations>),
     Leave(Rc<Formula>),
     /// Something done to a ring.
     Piped(Rc<Piped>),
@@ -114,22 +114,22 @@ impl Event {
 
 /// A loop.
 #[derive(Debug)]
-pub(in crate::prove) struct Turns {
-    /// The turns before, in periods.
-    pub(in crate::prove) turn: Sym,
-    /// Turns in all, once it is left.
+pub(in crate::prove) struct Iterations {
+    /// The iterations before, in periods.
+    pub(in crate::prove) iteration: Sym,
+    /// Iterations in all, once it is left.
     pub(in crate::prove) trips: Sym,
     /// The same, where the loop counts them from 0 by 1 to a limit.
     pub(in crate::prove) count: Option<Lin>,
-    /// The numbers of symbols and of statements that were made in the body: they are of one turn.
+    /// The numbers of symbols and of statements that were made in the body: they are of one iteration.
     pub(in crate::prove) own: Range<u32>,
-    /// Each turn of a period: the statement without which it is not begun, what happens, and the statement with which it goes on.
-    pub(in crate::prove) period: Vec<Turn>,
+    /// Each iteration of a period: the statement without which it is not begun, what happens, and the statement with which it goes on.
+    pub(in crate::prove) period: Vec<Iteration>,
 }
 
-/// One turn of a period.
+/// One iteration of a period.
 #[derive(Debug)]
-pub(in crate::prove) struct Turn {
+pub(in crate::prove) struct Iteration {
     pub(in crate::prove) begins: Rc<Formula>,
     pub(in crate::prove) events: Vec<Event>,
     pub(in crate::prove) again: Rc<Formula>,
@@ -177,7 +177,7 @@ pub(in crate::prove) struct Meeting {
     before: usize,
     /// The branches and the loops that it is in.
     path: Vec<Rc<Formula>>,
-    turns: Vec<Sym>,
+    iterations: Vec<Sym>,
 }
 
 /// When a read of global memory has its data.
@@ -194,7 +194,7 @@ pub(in crate::prove) enum Arrives {
 impl Meeting {
     /// It is come to whenever an access is made: it is in no branch and no loop that the access is not in.
     fn comes_with(&self, access: &GlobalAccess) -> bool {
-        access.path.starts_with(&self.path) && access.turns.starts_with(&self.turns)
+        access.path.starts_with(&self.path) && access.iterations.starts_with(&self.iterations)
     }
 
     /// It is met between two accesses whenever both are made: it is in no branch and no loop that neither of them is in.
@@ -205,20 +205,20 @@ impl Meeting {
     }
 }
 
-/// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one turn's.
+/// A loop from 0 in steps of `tile` up to `covers`, that nothing leaves: each tile is one iteration's.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Walk {
-    /// The turns before.
-    pub(in crate::prove) turn: Sym,
+    /// The iterations before.
+    pub(in crate::prove) iteration: Sym,
     pub(in crate::prove) covers: Lin,
     pub(in crate::prove) tile: i64,
 }
 
-/// What deals out tiles to the turns of loops and to blocks.
+/// What deals out tiles to the iterations of loops and to blocks.
 #[derive(Clone, Debug)]
 pub(in crate::prove) struct Dealt {
-    /// The turns before, of each open loop.
-    pub(in crate::prove) turns: Vec<Sym>,
+    /// The iterations before, of each open loop.
+    pub(in crate::prove) iterations: Vec<Sym>,
     /// The first row and column of the tile.
     pub(in crate::prove) origin: [Lin; 2],
     /// Rows and columns that the tiles cover.
@@ -241,7 +241,7 @@ pub(in crate::prove) struct DealtList {
     pub(in crate::prove) ranges: Vec<(Lin, Lin)>,
 }
 
-/// Registers that may be of an earlier turn, each with the statement under which it is.
+/// Registers that may be of an earlier iteration, each with the statement under which it is.
 type Stale = Scoped<Reg, Rc<Formula>>;
 
 /// A value, the number of its low bits that are to be 0, values whose low bits are, and the threads.
@@ -305,7 +305,7 @@ pub(in crate::prove) struct Machine<'a> {
     /// What holds since threads have left the kernel.
     pub(in crate::prove) stays: Vec<Rc<Formula>>,
     /// What has happened on the way, so that paths can be told apart.
-    pub(in crate::prove) turns: Vec<Sym>,
+    pub(in crate::prove) iterations: Vec<Sym>,
     /// Their counters.
     pub(in crate::prove) counters: Vec<Reg>,
     pub(in crate::prove) walks: Vec<Walk>,
@@ -438,7 +438,7 @@ impl<'a> Machine<'a> {
             stale: Scoped::default(),
             path: Vec::new(),
             stays: Vec::new(),
-            turns: Vec::new(),
+            iterations: Vec::new(),
             counters: Vec::new(),
             walks: Vec::new(),
             ended: QuickMap::default(),
@@ -476,7 +476,7 @@ impl Machine<'_> {
                 Node::Assume(stated) => self.assume(stated)?,
                 Node::Inst(statement) => self.statement(statement)?,
                 Node::If(branch) => self.branch(branch)?,
-                Node::Loop(turns) => self.turns(turns)?,
+                Node::Loop(iterations) => self.iterations(iterations)?,
                 Node::Roles(roles) => self.roles(roles)?,
                 Node::Leave { when, uniform } => {
                     let f = self.guard(*when);
@@ -519,7 +519,7 @@ impl Machine<'_> {
         if self.left || self.divergent > 0 || !self.facts.active.is_full() {
             return refuse("roles of threads of which some have left");
         }
-        if !self.turns.is_empty() {
+        if !self.iterations.is_empty() {
             return refuse("roles inside of a loop");
         }
         if roles
@@ -726,7 +726,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Registers that may be of an earlier turn behind a branch: where the side that was taken leaves them so.
+    /// Registers that may be of an earlier iteration behind a branch: where the side that was taken leaves them so.
     fn merge_stale(
         &mut self,
         when: &Rc<Formula>,
@@ -817,7 +817,7 @@ impl Machine<'_> {
         Meeting {
             before: self.global.len(),
             path: self.path.clone(),
-            turns: self.turns.clone(),
+            iterations: self.iterations.clone(),
         }
     }
 

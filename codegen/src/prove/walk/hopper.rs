@@ -34,11 +34,11 @@ pub(in crate::prove) enum What {
     Published,
     /// Threads wait for all of the cluster.
     ClusterMet,
-    /// A wait for one side of a use of a stage, or for a role's turn.
+    /// A wait for one side of a use of a stage, or for a role's iteration.
     Wait(Used, Side),
-    /// An arrival with which the role of this number passes its turn on.
+    /// An arrival with which the role of this number passes its iteration on.
     Pass(Used, u32, Handover),
-    /// An arrival that gives a stage back: to the own block, or to that of a rank, by each thread.
+    /// An arrival that releases a stage: to the own block, or to that of a rank, by each thread.
     Arrive(Used, Option<Num>),
     /// An arrival that announces bytes.
     Expect(Used, u32),

@@ -1,4 +1,4 @@
-//! Loops: what a turn carries to the next.
+//! Loops: what an iteration carries to the next.
 
 use std::rc::Rc;
 
@@ -8,13 +8,13 @@ use crate::prove::ProofError;
 use crate::prove::algebra::formula::Formula;
 use crate::prove::algebra::symbols::Definition;
 use crate::prove::algebra::value::Lin;
-use crate::prove::walk::execute::{Event, Machine, Turn, Turns, Val, Walk};
+use crate::prove::walk::execute::{Event, Iteration, Iterations, Machine, Val, Walk};
 use crate::prove::walk::memory::Kind;
 use crate::quick::{QuickMap, QuickSet};
 
 /// What a loop does to a register that it carries.
 enum Step {
-    /// It grows by this each turn.
+    /// It grows by this each iteration.
     Grows(Lin),
     /// Its bits change back and forth.
     Alternates(i64),
@@ -22,7 +22,7 @@ enum Step {
 
 /// How a loop's body assigns a register.
 struct Assigned<'n> {
-    /// The instruction, if it is the only one and every turn has it.
+    /// The instruction, if it is the only one and every iteration has it.
     only: Option<&'n Inst>,
 }
 
@@ -30,7 +30,7 @@ struct Assigned<'n> {
 type Assignments<'n> = QuickMap<Reg, Assigned<'n>>;
 
 impl Machine<'_> {
-    pub(in crate::prove) fn turns(&mut self, l: &Loop) -> Result<(), ProofError> {
+    pub(in crate::prove) fn iterations(&mut self, l: &Loop) -> Result<(), ProofError> {
         let limit = match l.end {
             LoopEnd::Below { limit, .. } => Some(limit),
             _ => None,
@@ -75,7 +75,7 @@ impl Machine<'_> {
         self.left |= exits_apart(&l.body, false);
         let mut assigned = Assignments::default();
         assignments(&l.body, true, &mut assigned);
-        // What is carried from turn to turn in a way that is known.
+        // What is carried from iteration to iteration in a way that is known.
         let mut steps: Vec<(Reg, Lin, Step)> =
             vec![(l.counter, start, Step::Grows(Lin::constant(l.step)))];
         let mut period = 1;
@@ -93,25 +93,25 @@ impl Machine<'_> {
                 steps.push((reg, first, step));
             }
         }
-        // Turns before this one: as many as the counter has room for.
+        // Iterations before this one: as many as the counter has room for.
         let room = (l.most.max(0) / (l.step * period)).into();
-        let (turn, zero) = (self.symbols.free(0, room, apart), Lin::constant(0));
+        let (iteration, zero) = (self.symbols.free(0, room, apart), Lin::constant(0));
         let trips = self
             .symbols
             .free(0, i128::from(l.most.max(0) / l.step) + 1, apart);
         let made = self.symbols.made();
         let outer = std::mem::take(&mut self.events);
         let facts = self.facts.clone();
-        self.turns.push(turn);
+        self.iterations.push(iteration);
         self.counters.push(l.counter);
         let outer_leave = self.at_leave.take();
-        let mut turns = Vec::new();
+        let mut iterations = Vec::new();
         let (entered, stale) = (self.registers.mark(), self.stale.mark());
         for i in 0..period {
             self.forget();
             self.registers.undo(entered);
             self.facts = facts.clone();
-            let before = Lin::symbol(turn).scale(period).plus(i);
+            let before = Lin::symbol(iteration).scale(period).plus(i);
             self.carry(&assigned, &steps, i, None, |_| Some(before));
             let begins = match l.end {
                 LoopEnd::Below { limit, .. } => self.below(l.counter, limit),
@@ -125,7 +125,9 @@ impl Machine<'_> {
             let room = Lin::constant(l.most).sub(&counter);
             if i == 0 {
                 // So it is in the first iteration, and in each that follows one in which it is.
-                let first = self.symbols.replace_in(&begins, turn, &zero, self.threads);
+                let first = self
+                    .symbols
+                    .replace_in(&begins, iteration, &zero, self.threads);
                 let mut facts = first.map_or(facts.clone(), |first| facts.with(&first));
                 for trips in start.symbols() {
                     if let Some(ended) = self.ended.get(&trips) {
@@ -139,7 +141,7 @@ impl Machine<'_> {
             }
             self.learn(&Rc::new(Formula::ge(room)));
             self.nodes(&l.body)?;
-            // The counter as it is after this turn.
+            // The counter as it is after this iteration.
             let counter = self.integer(l.counter).plus(l.step);
             if self.read(&counter, Ty::U32) != counter {
                 return refuse(
@@ -160,7 +162,7 @@ impl Machine<'_> {
             if !apart {
                 self.agreed(&again, true, "the end of a loop")?;
             }
-            // The next turn's counter is within its bounds, too.
+            // The next iteration's counter is within its bounds, too.
             let facts = self.facts.with(&again);
             let counter = self.integer(l.counter);
             let room = Lin::constant(l.most).sub(&counter);
@@ -168,20 +170,20 @@ impl Machine<'_> {
                 return refuse("its counter may go beyond its bound, so that it may not end");
             }
             let threads = self.threads;
-            turns.push(Turn {
+            iterations.push(Iteration {
                 begins: self.symbols.by_cases(&begins, threads),
                 events: std::mem::take(&mut self.events),
                 again: self.symbols.by_cases(&again, threads),
             });
         }
-        self.turns.pop();
+        self.iterations.pop();
         self.counters.pop();
         self.divergent_outside = outside;
         self.divergent -= u32::from(apart);
         self.undecided -= u32::from(apart);
         self.torn -= u32::from(apart);
         self.events = outer;
-        // Behind the loop: after so many turns.
+        // Behind the loop: after so many iterations.
         self.forget();
         self.registers.undo(entered);
         self.registers.unmark();
@@ -195,32 +197,35 @@ impl Machine<'_> {
             let covers = self.source(limit);
             let covers = self.read(&covers, Ty::U32);
             let tile = l.step;
-            // A turn has as many tiles of what is counted.
+            // An iteration has as many tiles of what is counted.
             let counted = self.tiles_counted(&covers);
             let counted = counted.and_then(|(of, each)| Some((of, each.checked_mul(tile)?)));
             let walks = [(covers, tile)].into_iter().chain(counted);
-            self.walks
-                .extend(walks.map(|(covers, tile)| Walk { turn, covers, tile }));
+            self.walks.extend(walks.map(|(covers, tile)| Walk {
+                iteration,
+                covers,
+                tile,
+            }));
             count = Some(match tile {
                 1 => covers,
                 _ => self.symbols.div(&covers.plus(tile - 1), tile),
             });
         }
         if apart {
-            // A thread does this any number of times, and nothing orders it with what others do: once, if at all, is as good. No address changes with the turn.
-            for turn in &turns {
-                self.accesses_apart(l, &turn.events)?;
+            // A thread does this any number of times, and nothing orders it with what others do: once, if at all, is as good. No address changes with the iteration.
+            for iteration in &iterations {
+                self.accesses_apart(l, &iteration.events)?;
             }
         } else {
             let own = made..self.symbols.made();
-            let turns = Turns {
-                turn,
+            let iterations = Iterations {
+                iteration,
                 trips,
                 count,
                 own,
-                period: turns,
+                period: iterations,
             };
-            let events = self.by_turns(l, turns)?;
+            let events = self.by_iterations(l, iterations)?;
             self.events.extend(events);
         }
         let all = Lin::symbol(trips);
@@ -236,7 +241,7 @@ impl Machine<'_> {
             self.ended.insert(trips, Formula::or(&below, &none));
         }
         let parity = if period == 1 { 0 } else { -1 };
-        // What has a value wherever the loop is left; a loop that may not have a turn leaves what there was.
+        // What has a value wherever the loop is left; a loop that may not have an iteration leaves what there was.
         let left = std::mem::replace(&mut self.at_leave, outer_leave).unwrap_or_default();
         let turned = !matches!(l.end, LoopEnd::Below { .. });
         self.carry(&assigned, &steps, parity, turned.then_some(&left), |reg| {
@@ -272,8 +277,8 @@ impl Machine<'_> {
         self.at_leave = Some(all);
     }
 
-    /// Sets the registers that a loop changes to what they are after `made` of their steps, if that is known: at the top of a turn, or behind the
-    /// loop, with those that have a value wherever it is left. `parity` is that of the turns made; negative where it is not known.
+    /// Sets the registers that a loop changes to what they are after `made` of their steps, if that is known: at the top of an iteration, or behind the
+    /// loop, with those that have a value wherever it is left. `parity` is that of the iterations made; negative where it is not known.
     fn carry(
         &mut self,
         assigned: &Assignments<'_>,
@@ -310,7 +315,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The one assignment of a register in a loop, if it is a step from turn to turn.
+    /// The one assignment of a register in a loop, if it is a step from iteration to iteration.
     fn step(&mut self, reg: Reg, inst: &Inst, assigned: &Assignments<'_>) -> Option<Step> {
         let Inst::Index { op, ty, args, .. } = inst else {
             return None;
@@ -350,8 +355,8 @@ impl Machine<'_> {
                     self.accesses_apart(l, otherwise)?;
                 }
                 Event::Loop(inner) => {
-                    for turn in &inner.period {
-                        self.accesses_apart(l, &turn.events)?;
+                    for iteration in &inner.period {
+                        self.accesses_apart(l, &iteration.events)?;
                     }
                 }
                 Event::Leave(_) | Event::Assume(_) => {}
@@ -374,7 +379,7 @@ impl Machine<'_> {
     }
 }
 
-/// What nodes assign; `always` if every turn has all of them.
+/// What nodes assign; `always` if every iteration has all of them.
 fn assignments<'n>(nodes: &'n [Node], always: bool, all: &mut Assignments<'n>) {
     for node in nodes {
         match node {
@@ -407,9 +412,9 @@ fn assignments<'n>(nodes: &'n [Node], always: bool, all: &mut Assignments<'n>) {
     }
 }
 
-/// How many more steps a register has made behind the loop than turns were completed; nothing if that depends on where the loop was left.
+/// How many more steps a register has made behind the loop than iterations were completed; nothing if that depends on where the loop was left.
 ///
-/// A turn that leaves the loop in its midst is not completed, and the counter has not counted it. A register that is stepped before that place
+/// An iteration that leaves the loop in its midst is not completed, and the counter has not counted it. A register that is stepped before that place
 /// has made a step more.
 fn ahead(l: &Loop, reg: Reg) -> Option<i64> {
     let leaves = |node: &Node| leaves_loop(std::slice::from_ref(node));
@@ -476,8 +481,8 @@ mod tests {
         for r in registers {
             k.set(Type::U32, r, 0);
         }
-        let turn = k.open_loop("i", 0, 1, 100);
-        let last = k.compare(Cmp::Ge, turn.counter, n);
+        let iteration = k.open_loop("i", 0, 1, 100);
+        let last = k.compare(Cmp::Ge, iteration.counter, n);
         k.binary(
             crate::ir::Binary::Add,
             Type::U32,
@@ -500,9 +505,9 @@ mod tests {
             4,
         );
         if endless {
-            k.close_endless_loop(&turn, "counted");
+            k.close_endless_loop(&iteration, "counted");
         } else {
-            k.close_loop(&turn, n);
+            k.close_loop(&iteration, n);
         }
         let found = k.finish().nodes.into_iter().find_map(|node| match node {
             Node::Loop(l) => Some(*l),
@@ -517,7 +522,7 @@ mod tests {
             let (l, [before, behind]) = left_in_its_midst(true, inside_a_branch);
             let all = [before, behind, l.counter].map(|r| ahead(&l, r));
             assert_eq!(all, [Some(1), Some(0), Some(0)]);
-            // Left at its end too, the first register has made as many steps as turns were completed.
+            // Left at its end too, the first register has made as many steps as iterations were completed.
             let (l, [before, behind]) = left_in_its_midst(false, inside_a_branch);
             let all = [before, behind, l.counter].map(|r| ahead(&l, r));
             assert_eq!(all, [None, Some(0), Some(0)]);

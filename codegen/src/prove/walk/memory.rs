@@ -50,7 +50,7 @@ pub(in crate::prove) struct Access {
     pub(in crate::prove) tagged: bool,
     /// Its bytes are those that are touched, once: no index from data, and no atomic operation.
     pub(in crate::prove) exact: bool,
-    /// What it is made from, where that changes from turn to turn.
+    /// What it is made from, where that changes from iteration to iteration.
     pub(in crate::prove) source: Option<Rc<Source>>,
 }
 
@@ -98,8 +98,8 @@ pub(in crate::prove) struct GlobalAccess {
     pub(in crate::prove) stays: Vec<Rc<Formula>>,
     pub(in crate::prove) address: Lin,
     pub(in crate::prove) bytes: u32,
-    /// The turns of the loops that it is in.
-    pub(in crate::prove) turns: Vec<Sym>,
+    /// The iterations of the loops that it is in.
+    pub(in crate::prove) iterations: Vec<Sym>,
     /// How many accesses are before it.
     pub(in crate::prove) position: usize,
     /// Of a read, when it is done.
@@ -308,9 +308,9 @@ impl Machine<'_> {
         }
     }
 
-    /// What is stored was not left over from an earlier turn on the path that is taken. A register that is of an earlier turn on every path is
+    /// What is stored was not left over from an earlier iteration on the path that is taken. A register that is of an earlier iteration on every path is
     /// one that a pipeline carries, on purpose.
-    fn of_this_turn(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
+    fn of_this_iteration(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
         let from = match &t.statement.inst {
             Inst::Store { from, .. } | Inst::StoreMatrix { from, .. } => from,
             Inst::Hopper(inst) => match &**inst {
@@ -399,9 +399,9 @@ impl Machine<'_> {
         }
     }
 
-    /// An access is of a width that its place was made for, and what it stores is of this turn.
+    /// An access is of a width that its place was made for, and what it stores is of this iteration.
     pub(in crate::prove) fn of_its_width(&mut self, t: &Touch<'_>) -> Result<(), ProofError> {
-        self.of_this_turn(t)?;
+        self.of_this_iteration(t)?;
         let meant = self.entry.widths.get(t.at.place() as usize).copied();
         if meant.is_none_or(|m| m & t.bytes == 0) {
             return Err(ProofError::Width {
@@ -434,7 +434,7 @@ impl Machine<'_> {
             }
             found.source = self.source_of(&parts, &facts, &guard);
             if found.source.is_some() && !parts.iter().all(|part| self.is_of_numbers(part)) {
-                // Said turn by turn where the loop ends.
+                // Said iteration by iteration where the loop ends.
                 self.events.push(Event::Counted(Rc::new(found)));
                 return Ok(());
             }
@@ -646,7 +646,7 @@ impl Machine<'_> {
             stays: self.stays.clone(),
             address: *address,
             bytes: t.bytes,
-            turns: self.turns.clone(),
+            iterations: self.iterations.clone(),
             position: self.global.len(),
             arrives: if asynchronous {
                 Arrives::Later
@@ -663,7 +663,7 @@ impl Machine<'_> {
         let Some(&counter) = self.counters.last() else {
             return;
         };
-        if self.deals.iter().any(|d| d.turns == self.turns) {
+        if self.deals.iter().any(|d| d.iterations == self.iterations) {
             return;
         }
         let entry = self.entry;
@@ -679,7 +679,7 @@ impl Machine<'_> {
             });
             let dealt = Dealt {
                 list,
-                turns: self.turns.clone(),
+                iterations: self.iterations.clone(),
                 origin: deal.origin.map(|e| self.evaluate(e)),
                 covers: deal.extents.map(|e| self.evaluate(e)),
                 tiles: deal.tiles,

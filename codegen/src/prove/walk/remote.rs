@@ -446,8 +446,8 @@ impl<'t> Phase<'t> {
                     self.take(b, true, buffers)?;
                 }
                 Event::Loop(l) => {
-                    for turn in &l.period {
-                        self.take(&turn.events, true, buffers)?;
+                    for iteration in &l.period {
+                        self.take(&iteration.events, true, buffers)?;
                     }
                 }
                 _ => {}

@@ -276,7 +276,7 @@ impl Exchange {
             k.compare(Cmp::Lt, lane, one)
         });
         if k.in_loop() {
-            k.barrier(); // what the last turn read
+            k.barrier(); // what the last iteration read
         }
         let slot = |k: &mut Kernel, i: usize| -> Expr {
             let more = k.pool.constant((i << self.apart.len()) as i64);

@@ -81,7 +81,7 @@ impl Kernel {
     ///
     /// `mma.sync` takes fragments. `mma.sp` ([`TiledMma::sparse`]) takes as a the fragments of the stored half, over (M, K/2), and of its metadata
     /// ([`View::partition_metadata`](crate::view::View::partition_metadata)). `wgmma` takes b, and a or a fragment of it, as the tile of a stage of a ring over TMA ([`Kernel::consume`]); a tile that is stored
-    /// as K x N is [transposed](crate::view::View::transposed) first. Its products are complete when the stage is given back, or behind the steps.
+    /// as K x N is [transposed](crate::view::View::transposed) first. Its products are complete when the stage is released, or behind the steps.
     ///
     /// Fragments that `ldmatrix` loaded hold the same values in another order of registers, which is taken care of. Elements of f32 are
     /// multiplied as tf32: the instruction reads the upper 19 bits.

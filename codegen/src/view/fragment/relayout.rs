@@ -357,7 +357,7 @@ impl Through {
         };
         let to = part(k, &tile, &from.tv, self.widths[0])?;
         if k.in_loop() {
-            k.barrier(); // what the last turn read
+            k.barrier(); // what the last iteration read
         }
         k.store_fragment(&to, from)?;
         k.barrier();

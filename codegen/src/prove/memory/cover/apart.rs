@@ -1,7 +1,7 @@
 //! Outputs of which some elements are written: each at most once, or by atomic operations alone.
 //!
-//! Two stores are of different elements if a coordinate tells them apart. Along one mode, a coordinate is a sum of block indices and turns of loops, each times a
-//! number, of what all blocks, turns and threads have alike, and of a number for each thread. Such sums differ if the numbers are those of a mixed radix:
+//! Two stores are of different elements if a coordinate tells them apart. Along one mode, a coordinate is a sum of block indices and iterations of loops, each times a
+//! number, of what all blocks, iterations and threads have alike, and of a number for each thread. Such sums differ if the numbers are those of a mixed radix:
 //!
 //! ```text
 //! 128·block + thread          threads have 0 to 127 of a tile: blocks and threads are told apart
@@ -23,9 +23,9 @@ use crate::prove::walk::execute::Trace;
 use crate::prove::walk::memory::GlobalAccess;
 use crate::quick::QuickMap;
 
-/// What a block does in a turn along a mode.
+/// What a block does in an iteration along a mode.
 struct Along {
-    /// Block indices and turns, each with its number: how many elements apart its neighbours are.
+    /// Block indices and iterations, each with its number: how many elements apart its neighbours are.
     axes: Vec<(Sym, i64)>,
     /// What is added to them.
     rest: Lin,
@@ -55,7 +55,7 @@ pub(super) fn at_most_once(
             );
         }
     }
-    if stores.iter().any(|s| s.turns != first.turns) {
+    if stores.iter().any(|s| s.iterations != first.iterations) {
         return Err("it is stored in several loops, or in a loop and outside of it".to_owned());
     }
     let told: Vec<Told> = stores.iter().map(|s| told_by(trace, s, distinct)).collect();
@@ -79,7 +79,7 @@ pub(super) fn at_most_once(
     if places.iter().any(|p| p.len() != modes) || !(0..modes).all(alike) {
         return Err("stores differ by more than numbers".to_owned());
     }
-    let all: Vec<Sym> = axes.iter().chain(&first.turns).copied().collect();
+    let all: Vec<Sym> = axes.iter().chain(&first.iterations).copied().collect();
     let mut counted = Vec::new();
     for mode in 0..modes {
         let along = along(trace, &places[0][mode], &all)?;
@@ -240,7 +240,7 @@ fn of_all(trace: &Trace, store: &GlobalAccess) -> Vec<Rc<Formula>> {
         .collect()
 }
 
-/// In one turn of a block, no element is stored twice: stores of the same element are on different paths.
+/// In one iteration of a block, no element is stored twice: stores of the same element are on different paths.
 fn threads_apart(
     trace: &mut Trace,
     stores: &[&GlobalAccess],

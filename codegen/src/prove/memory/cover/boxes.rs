@@ -18,18 +18,18 @@ pub(super) struct Boxes<'a> {
 }
 
 impl<'a> Boxes<'a> {
-    /// Those that go to an output, in the turns of its first box.
+    /// Those that go to an output, in the iterations of its first box.
     pub(super) fn of(all: &'a [SentBox], stores: &[&GlobalAccess]) -> Result<Self, String> {
         let all: Vec<&SentBox> = all.iter().collect();
         let same = |b: &&SentBox| {
             let first = all[0];
-            b.path == first.path && b.stays == first.stays && b.turns == first.turns
+            b.path == first.path && b.stays == first.stays && b.iterations == first.iterations
         };
         if !all.iter().all(same) {
             return Err("boxes of it are stored on different paths".to_owned());
         }
         if let (Some(b), Some(s)) = (all.first(), stores.first())
-            && b.turns != s.turns
+            && b.iterations != s.iterations
         {
             return Err("boxes and stores of it are in different loops".to_owned());
         }
@@ -44,7 +44,9 @@ impl<'a> Boxes<'a> {
 
     /// The loops that they are in, and where the first begins.
     pub(super) fn first(&self) -> Option<(&'a [Sym], &'a Vec<Lin>)> {
-        self.all.first().map(|b| (&b.turns[..], &b.coordinates))
+        self.all
+            .first()
+            .map(|b| (&b.iterations[..], &b.coordinates))
     }
 
     /// Behind the last element of a tile that begins at 0.

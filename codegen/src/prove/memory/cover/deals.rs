@@ -1,25 +1,25 @@
 //! Tiles that a loop deals out to blocks by one number.
 //!
-//! Where sizes are bounded, the order of tiles may be any: a layout, say. The prover knows nothing of it, computes the tile of each turn of each block, and counts. Every tile
-//! that can be in the matrix must be there once. A turn whose tile is outside stores nothing.
+//! Where sizes are bounded, the order of tiles may be any: a layout, say. The prover knows nothing of it, computes the tile of each iteration of each block, and counts. Every tile
+//! that can be in the matrix must be there once. An iteration whose tile is outside stores nothing.
 //!
 //! ```text
-//! for turn in 0..T                           T a number, or one for each block; the launch has B blocks
-//!   i = B·turn + block                       or any other number made of the two
+//! for iteration in 0..T                           T a number, or one for each block; the launch has B blocks
+//!   i = B·iteration + block                       or any other number made of the two
 //!   tile (row(i), column(i))
 //! ```
 //!
 //! For all sizes the order is one of those below, over R × C tiles. What is computed must be what they say, value by value:
 //!
 //! ```text
-//! for turn in 0..⌊(R·C − block + B − 1) / B⌋     p = B·turn + block: each number below R·C once, since p = B·⌊p / B⌋ + p mod B
+//! for iteration in 0..⌊(R·C − block + B − 1) / B⌋     p = B·iteration + block: each number below R·C once, since p = B·⌊p / B⌋ + p mod B
 //! i = p, or list[p]                          a list of R·C distinct numbers below R·C has each of them
 //! rows         (⌊i / C⌋, i mod C)            each pair below (R, C) once; columns the other way round
 //! groups       q = ⌊i / (g·C)⌋, j = i mod (g·C), h = min(g, R − g·q)
 //!              (g·q + j mod h, ⌊j / h⌋)      the h rows of group q have h·C numbers: all j below g·C, and of the last group those below (R − g·q)·C
 //! ```
 //!
-//! There is a turn only where R and C are at least 1, so that a divisor may be `max(C, 1)`, and `h` may be at least 1. In a turn a row is below R and a column below C, so that the
+//! There is an iteration only where R and C are at least 1, so that a divisor may be `max(C, 1)`, and `h` may be at least 1. In an iteration a row is below R and a column below C, so that the
 //! smaller of one of them and a number that is at least R − 1, or C − 1, is the row or the column itself. The layer bounds values so, because ranges alone do not.
 //!
 //! A list is a permutation because an author states that its elements are distinct and below their number. The launches of this library check both.
@@ -31,7 +31,7 @@ use crate::prove::algebra::symbols::Definition;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::execute::Dealt;
 
-/// Turns of all blocks, at most.
+/// Iterations of all blocks, at most.
 const MOST: i64 = 1 << 22;
 
 impl Output<'_> {
@@ -47,11 +47,11 @@ impl Output<'_> {
             .trace
             .deals
             .iter()
-            .filter(|d| d.turns == self.turns && mode < 2);
+            .filter(|d| d.iterations == self.iterations && mode < 2);
         deals.find(|d| origin == d.origin[mode])
     }
 
-    /// Whether the loop deals out tiles of the output: then the turns and the blocks of a launch have every tile that can be in it once.
+    /// Whether the loop deals out tiles of the output: then the iterations and the blocks of a launch have every tile that can be in it once.
     pub(super) fn dealt_once(&mut self, cuts: &[Cut]) -> Result<bool, String> {
         let dealt: Vec<_> = (0..)
             .zip(cuts)
@@ -76,21 +76,21 @@ impl Output<'_> {
     /// The tiles are those of an order for all sizes.
     fn in_order(&mut self, dealt: &Dealt) -> Result<(), String> {
         let not = |why: &str| Err(why.to_owned());
-        let (Some(order), &[turn]) = (dealt.order, &self.turns[..]) else {
+        let (Some(order), &[iteration]) = (dealt.order, &self.iterations[..]) else {
             return not("in more than one loop");
         };
         let block = self.trace.blocks[0];
         let mut whole = self.trace.whole_axes.iter().filter(|(b, _)| *b == block);
-        let own = |axis: &Sym| [turn, block].contains(axis);
+        let own = |axis: &Sym| [iteration, block].contains(axis);
         let (Some(&(_, blocks)), true) = (whole.next(), self.axes.iter().all(own)) else {
             return not("to blocks that are not counted along x alone");
         };
         // A grid of one block has the number 0.
         let numbers = [Lin::symbol(block), Lin::constant(0)];
         let numbers = &numbers[..if blocks == 1 { 2 } else { 1 }];
-        let at = |number: &Lin| Lin::symbol(turn).scale(blocks).add(number);
+        let at = |number: &Lin| Lin::symbol(iteration).scale(blocks).add(number);
         if !numbers.iter().any(|number| at(number) == order.position) {
-            return not("by another number than that of the turn and the block");
+            return not("by another number than that of the iteration and the block");
         }
         let symbols = &mut self.trace.symbols;
         if dealt.covers.iter().any(|n| symbols.range(n).0 < 0) {
@@ -103,17 +103,19 @@ impl Output<'_> {
         let Some(total) = rows.mul(&columns) else {
             return not("over an output whose size has too many factors");
         };
-        let turns = numbers.iter().map(|number| {
+        let iterations = numbers.iter().map(|number| {
             let rest = total.sub(number).plus(blocks - 1);
-            let turns = symbols.quotient(&rest, &Lin::constant(blocks));
-            symbols.settled(&turns)
+            let iterations = symbols.quotient(&rest, &Lin::constant(blocks));
+            symbols.settled(&iterations)
         });
-        let turns: Vec<Lin> = turns.collect();
+        let iterations: Vec<Lin> = iterations.collect();
         let mut walks = self.trace.walks.iter();
-        if !walks
-            .any(|w| w.turn == turn && w.tile == 1 && turns.contains(&symbols.settled(&w.covers)))
-        {
-            return not("in another number of turns than there are tiles");
+        if !walks.any(|w| {
+            w.iteration == iteration
+                && w.tile == 1
+                && iterations.contains(&symbols.settled(&w.covers))
+        }) {
+            return not("in another number of iterations than there are tiles");
         }
         let index = match order.list {
             None => order.position,
@@ -149,7 +151,7 @@ impl Output<'_> {
         let element = order
             .list
             .and_then(|(_, element)| self.defined_as(&element));
-        // What is loaded where the position is inside of the list: in each turn.
+        // What is loaded where the position is inside of the list: in each iteration.
         let element = match element {
             Some(Definition::Ite(p, element, _))
                 if *p == Formula::ge(total.sub(&order.position).plus(-1)) =>
@@ -161,7 +163,7 @@ impl Output<'_> {
         let right = matches!(element, Some(Definition::Element(of, at)) if of == list.buffer && at[..] == [order.position]);
         if !right {
             return Err(
-                "by another element of a list than that at the number of the turn and the block"
+                "by another element of a list than that at the number of the iteration and the block"
                     .to_owned(),
             );
         }
@@ -252,20 +254,20 @@ impl Output<'_> {
 
     fn counted(&mut self, dealt: &Dealt) -> Result<(), String> {
         let not = |why: &str| Err(format!("tiles are scheduled {why}"));
-        let &[turn] = &self.turns[..] else {
+        let &[iteration] = &self.iterations[..] else {
             return not("in more than one loop");
         };
         let mut counts = self
             .trace
             .walks
             .iter()
-            .filter(|w| w.turn == turn && w.tile == 1);
-        let Some(turns) = counts.next().map(|w| w.covers) else {
+            .filter(|w| w.iteration == iteration && w.tile == 1);
+        let Some(iterations) = counts.next().map(|w| w.covers) else {
             return not("in iterations whose number is not known");
         };
         // Every axis with several blocks is one that the launch has whole.
         let mut blocks = Vec::new();
-        for &axis in self.axes.iter().filter(|&&axis| axis != turn) {
+        for &axis in self.axes.iter().filter(|&&axis| axis != iteration) {
             let whole = self
                 .trace
                 .whole_axes
@@ -299,20 +301,20 @@ impl Output<'_> {
         let mut all = 0_i64;
         for number in 0..launched {
             let mut rest = number;
-            let mut at = vec![(turn, 0)];
+            let mut at = vec![(iteration, 0)];
             for &(block, count) in &blocks {
                 at.push((block, rest % count));
                 rest /= count;
             }
-            let Some(turns) = self.trace.symbols.value(&turns, &at[1..]) else {
+            let Some(iterations) = self.trace.symbols.value(&iterations, &at[1..]) else {
                 return not("in iterations whose number is not known");
             };
-            all = all.saturating_add(turns);
+            all = all.saturating_add(iterations);
             if all > MOST {
                 return not("in more iterations than are counted");
             }
-            for now in 0..turns {
-                at[0] = (turn, now);
+            for now in 0..iterations {
+                at[0] = (iteration, now);
                 let begins = |mode: usize| {
                     let first = self.trace.symbols.value(&dealt.origin[mode], &at)?;
                     let tile = dealt.tiles[mode];

@@ -1,6 +1,6 @@
 //! Reads of outputs: an element is read by the thread that stores it, or by another thread of its block with a barrier between the read and the store.
 //!
-//! Blocks, and turns of a loop, have tiles of their own. Nothing orders a read of one block and a store of another.
+//! Blocks, and iterations of a loop, have tiles of their own. Nothing orders a read of one block and a store of another.
 //!
 //! ```text
 //! C = α·A·B + β·C       a thread reads what it stores
@@ -77,7 +77,7 @@ pub(super) fn own(
             }
         };
         let active = load.facts.active;
-        let coordinates = roles::coordinates_in(trace, load, &first.turns);
+        let coordinates = roles::coordinates_in(trace, load, &first.iterations);
         let terms = terms(&coordinates);
         let same = |&number: &usize| tiles[number].terms == terms;
         let numbers: Vec<usize> = (0..tiles.len()).filter(same).collect();

@@ -1,11 +1,11 @@
 //! Stores of several roles, each in loops of its own.
 //!
-//! Loops that count the same tiles go round as often, whichever role goes round them. What is stored in all turns of all roles is what one loop would store if
-//! each of its turns had the stores of every role, so that the loops of each role get the symbols of the first one's:
+//! Loops that count the same tiles have as many iterations, whichever role iterates them. What is stored in all iterations of all roles is what one loop would store if
+//! each of its iterations had the stores of every role, so that the loops of each role get the symbols of the first one's:
 //!
 //! ```text
 //! first     for t in 0..T { rows 256·t + 0 … 127 }
-//! second    for u in 0..T { rows 256·u + 128 … 255 }        u → t: a turn has all of the 256 rows
+//! second    for u in 0..T { rows 256·u + 128 … 255 }        u → t: an iteration has all of the 256 rows
 //! ```
 
 use std::borrow::Cow;
@@ -17,28 +17,28 @@ use crate::prove::walk::bulk::SentBox;
 use crate::prove::walk::execute::Trace;
 use crate::prove::walk::memory::GlobalAccess;
 
-/// The stores, with the turns of the first of them where their loops count the same tiles. Others are left as they are.
-pub(super) fn in_common_turns<'s>(
+/// The stores, with the iterations of the first of them where their loops count the same tiles. Others are left as they are.
+pub(super) fn in_common_iterations<'s>(
     trace: &mut Trace,
     stores: &[&'s GlobalAccess],
 ) -> Vec<Cow<'s, GlobalAccess>> {
-    let wanted = stores.first().map_or(&[][..], |s| &s.turns[..]);
+    let wanted = stores.first().map_or(&[][..], |s| &s.iterations[..]);
     let renamed = stores.iter().map(|s| {
         let mut new = || renamed(trace, s, wanted).map(Cow::Owned);
-        let other = if s.turns == wanted { None } else { new() };
+        let other = if s.iterations == wanted { None } else { new() };
         other.unwrap_or(Cow::Borrowed(*s))
     });
     renamed.collect()
 }
 
-/// The coordinates of an access, with these turns where its loops count the same tiles.
+/// The coordinates of an access, with these iterations where its loops count the same tiles.
 pub(super) fn coordinates_in(trace: &mut Trace, access: &GlobalAccess, to: &[Sym]) -> Vec<Lin> {
     let own = || access.coordinates.clone();
-    if access.turns == to || !count_alike(trace, &access.turns, to) {
+    if access.iterations == to || !count_alike(trace, &access.iterations, to) {
         return own();
     }
     let (mut all, threads) = (own(), trace.threads);
-    for (from, to) in access.turns.iter().zip(to) {
+    for (from, to) in access.iterations.iter().zip(to) {
         let to = Lin::symbol(*to);
         for x in &mut all {
             *x = trace.symbols.replace(x, *from, &to, threads).unwrap_or(*x);
@@ -47,14 +47,14 @@ pub(super) fn coordinates_in(trace: &mut Trace, access: &GlobalAccess, to: &[Sym
     all
 }
 
-/// Boxes of several roles, as [`in_common_turns`].
-pub(super) fn boxes_in_common_turns<'s>(
+/// Boxes of several roles, as [`in_common_iterations`].
+pub(super) fn boxes_in_common_iterations<'s>(
     trace: &mut Trace,
     boxes: impl Iterator<Item = &'s SentBox>,
 ) -> Vec<SentBox> {
     let mut all: Vec<SentBox> = boxes.cloned().collect();
-    let wanted = all.first().map_or(Vec::new(), |b| b.turns.clone());
-    for b in all.iter_mut().filter(|b| b.turns != wanted) {
+    let wanted = all.first().map_or(Vec::new(), |b| b.iterations.clone());
+    for b in all.iter_mut().filter(|b| b.iterations != wanted) {
         if let Some(new) = renamed_box(trace, b, &wanted) {
             *b = new;
         }
@@ -62,13 +62,13 @@ pub(super) fn boxes_in_common_turns<'s>(
     all
 }
 
-/// A box whose turns are called by other symbols; none if these count something else.
+/// A box whose iterations are called by other symbols; none if these count something else.
 fn renamed_box(trace: &mut Trace, of: &SentBox, to: &[Sym]) -> Option<SentBox> {
-    if !count_alike(trace, &of.turns, to) {
+    if !count_alike(trace, &of.iterations, to) {
         return None;
     }
     let (mut new, threads) = (of.clone(), trace.threads);
-    for (from, to) in of.turns.iter().zip(to) {
+    for (from, to) in of.iterations.iter().zip(to) {
         let to = Lin::symbol(*to);
         for x in &mut new.coordinates {
             *x = trace.symbols.replace(x, *from, &to, threads)?;
@@ -78,29 +78,33 @@ fn renamed_box(trace: &mut Trace, of: &SentBox, to: &[Sym]) -> Option<SentBox> {
             *f = trace.symbols.replace_in(said, *from, &to, threads)?;
         }
     }
-    new.turns = to.to_vec();
+    new.iterations = to.to_vec();
     Some(new)
 }
 
 /// The loops of one access count the same tiles as those of another.
-fn count_alike(trace: &Trace, turns: &[Sym], to: &[Sym]) -> bool {
+fn count_alike(trace: &Trace, iterations: &[Sym], to: &[Sym]) -> bool {
     let same = |(a, b): (&Sym, &Sym)| {
-        let of = |turn: Sym| trace.walks.iter().filter(move |w| w.turn == turn);
-        let tiles = |turn: Sym| of(turn).map(|w| (w.covers, w.tile)).collect::<Vec<_>>();
+        let of = |iteration: Sym| trace.walks.iter().filter(move |w| w.iteration == iteration);
+        let tiles = |iteration: Sym| {
+            of(iteration)
+                .map(|w| (w.covers, w.tile))
+                .collect::<Vec<_>>()
+        };
         !tiles(*a).is_empty() && tiles(*a) == tiles(*b)
     };
-    turns.len() == to.len() && turns.iter().zip(to).all(same)
+    iterations.len() == to.len() && iterations.iter().zip(to).all(same)
 }
 
-/// A store whose turns are called by other symbols; none if these count something else.
+/// A store whose iterations are called by other symbols; none if these count something else.
 fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<GlobalAccess> {
-    if !count_alike(trace, &store.turns, to) {
+    if !count_alike(trace, &store.iterations, to) {
         return None;
     }
     let mut new = store.clone();
     let threads = trace.threads;
     let symbols = &mut trace.symbols;
-    for (from, to) in store.turns.iter().zip(to) {
+    for (from, to) in store.iterations.iter().zip(to) {
         let to = Lin::symbol(*to);
         for x in new.coordinates.iter_mut().chain([&mut new.address]) {
             *x = symbols.replace(x, *from, &to, threads)?;
@@ -112,6 +116,6 @@ fn renamed(trace: &mut Trace, store: &GlobalAccess, to: &[Sym]) -> Option<Global
             *f = symbols.replace_in(said, *from, &to, threads)?;
         }
     }
-    new.turns = to.to_vec();
+    new.iterations = to.to_vec();
     Some(new)
 }

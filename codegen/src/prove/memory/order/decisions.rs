@@ -236,14 +236,14 @@ impl Decisions {
         }
     }
 
-    /// A loop begins, whose iterations are counted by `turn` from 0: what an earlier execution of it left is forgotten. Low bits of the count, and of what grows
+    /// A loop begins, whose iterations are counted by `iteration` from 0: what an earlier execution of it left is forgotten. Low bits of the count, and of what grows
     /// with it, are known as long as they are followed from here.
-    pub(super) fn begin(&mut self, turn: Sym, values: &[Lin], symbols: &Symbols) {
-        self.forget(turn, symbols);
-        self.zero.push(turn);
+    pub(super) fn begin(&mut self, iteration: Sym, values: &[Lin], symbols: &Symbols) {
+        self.forget(iteration, symbols);
+        self.zero.push(iteration);
         for form in values.iter().flat_map(Lin::symbols) {
-            if cycle(&Lin::symbol(form), turn, symbols).is_some()
-                && let Some(first) = symbols.value(&Lin::symbol(form), &[(turn, 0)])
+            if cycle(&Lin::symbol(form), iteration, symbols).is_some()
+                && let Some(first) = symbols.value(&Lin::symbol(form), &[(iteration, 0)])
             {
                 self.narrow(Lin::symbol(form), first, first);
             }
@@ -252,37 +252,44 @@ impl Decisions {
 
     /// Advances to the next iteration: the range of each value moves by the value's step, and what is said of values that change in another way is
     /// forgotten. `most` is the largest constant that the loop compares a value with.
-    pub(super) fn turn(&mut self, turn: Sym, values: &[Lin], most: i64, symbols: &Symbols) {
-        self.either.retain(|f| !symbols.formula_depends(f, turn));
-        let first = self.zero.contains(&turn);
+    pub(super) fn iteration(
+        &mut self,
+        iteration: Sym,
+        values: &[Lin],
+        most: i64,
+        symbols: &Symbols,
+    ) {
+        self.either
+            .retain(|f| !symbols.formula_depends(f, iteration));
+        let first = self.zero.contains(&iteration);
         let old = std::mem::take(&mut self.ranges);
         if first {
-            self.zero.retain(|&s| s != turn);
-            // What was known without the turn is known of each value that differs by turns only.
+            self.zero.retain(|&s| s != iteration);
+            // What was known without the iteration is known of each value that differs by iterations only.
             for (form, lo, hi) in &old {
                 for value in values {
-                    let (with_turn, _) = self.form(value);
-                    let Change::By(step) = symbols.change(&with_turn, turn) else {
+                    let (with_iteration, _) = self.form(value);
+                    let Change::By(step) = symbols.change(&with_iteration, iteration) else {
                         continue;
                     };
-                    let terms = with_turn.terms.list();
-                    let left = terms.iter().filter(|(m, _)| !m.symbols().eq([turn]));
+                    let terms = with_iteration.terms.list();
+                    let left = terms.iter().filter(|(m, _)| !m.symbols().eq([iteration]));
                     if Lin::of(left.copied(), Num::ZERO) == *form {
                         let (lo, hi) = moved((*lo, *hi), step, most);
-                        self.narrow(with_turn, lo, hi);
+                        self.narrow(with_iteration, lo, hi);
                     }
                 }
             }
         }
         for (form, lo, hi) in old {
-            match symbols.change(&form, turn) {
+            match symbols.change(&form, iteration) {
                 Change::By(step) => {
                     let (lo, hi) = moved((lo, hi), step, most);
                     self.narrow(form, lo, hi);
                 }
                 Change::None => self.narrow(form, lo, hi),
                 Change::Other => {
-                    if let Some((_, step, bits)) = cycle(&form, turn, symbols)
+                    if let Some((_, step, bits)) = cycle(&form, iteration, symbols)
                         && lo == hi
                     {
                         let next = lo.wrapping_add(step) & ((1 << bits) - 1);
@@ -315,11 +322,11 @@ impl Decisions {
 const CYCLE: u32 = 4;
 
 /// The value of which a form is the low bits, its step and the number of the bits, if a count steps it.
-fn cycle(form: &Lin, turn: Sym, symbols: &Symbols) -> Option<(Lin, i64, u32)> {
+fn cycle(form: &Lin, iteration: Sym, symbols: &Symbols) -> Option<(Lin, i64, u32)> {
     let Definition::Low(of, bits @ 1..=CYCLE) = symbols.info(form.single()?).definition else {
         return None;
     };
-    match symbols.change(&of, turn) {
+    match symbols.change(&of, iteration) {
         Change::By(step) => Some((of, step, bits)),
         _ => None,
     }
@@ -378,8 +385,8 @@ mod tests {
         let (mut remembered, mut decided) = (0, 0);
         for _ in 0..400 {
             let mut symbols = Symbols::default();
-            let [turn, outer, n] = [100, 100, 1000].map(|most| symbols.free(0, most, false));
-            let (i, j, size) = (Lin::symbol(turn), Lin::symbol(outer), Lin::symbol(n));
+            let [iteration, outer, n] = [100, 100, 1000].map(|most| symbols.free(0, most, false));
+            let (i, j, size) = (Lin::symbol(iteration), Lin::symbol(outer), Lin::symbol(n));
             let mut forms = vec![
                 i,
                 j,
@@ -410,13 +417,13 @@ mod tests {
             let values: Vec<Lin> = (0..4)
                 .map(|_| forms[next(forms.len() as u64) as usize])
                 .collect();
-            let at = |t: i64, o: i64| [(turn, t), (outer, o), (n, 300)];
+            let at = |t: i64, o: i64| [(iteration, t), (outer, o), (n, 300)];
             let mut paths = vec![Decisions::default()];
             let most = next(200) as i64;
             for o in 0..3 {
                 if o > 0 {
                     for p in &mut paths {
-                        p.turn(outer, &values, most, &symbols);
+                        p.iteration(outer, &values, most, &symbols);
                     }
                 } else {
                     for p in &mut paths {
@@ -424,7 +431,7 @@ mod tests {
                     }
                 }
                 for p in &mut paths {
-                    p.begin(turn, &values, &symbols);
+                    p.begin(iteration, &values, &symbols);
                 }
                 for t in 0..12 {
                     for value in &values {
@@ -449,7 +456,7 @@ mod tests {
                         paths.truncate(4);
                     }
                     for p in &mut paths {
-                        p.turn(turn, &values, most, &symbols);
+                        p.iteration(iteration, &values, most, &symbols);
                     }
                     remembered += paths.iter().map(|p| p.ranges.len()).sum::<usize>();
                     paths.retain(|p| p.allows(&symbols, &at(t + 1, o)));
@@ -459,7 +466,7 @@ mod tests {
                     );
                 }
                 for p in &mut paths {
-                    p.forget(turn, &symbols);
+                    p.forget(iteration, &symbols);
                 }
             }
         }

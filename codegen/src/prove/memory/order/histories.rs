@@ -117,8 +117,8 @@ impl Histories {
                     self.segments_of(otherwise);
                 }
                 Event::Loop(l) => {
-                    for turn in &l.period {
-                        self.segments_of(&turn.events);
+                    for iteration in &l.period {
+                        self.segments_of(&iteration.events);
                     }
                 }
                 _ => {}
@@ -360,7 +360,10 @@ fn some_warps_meet(events: &[Event]) -> bool {
     events.iter().any(|event| match event {
         Event::WarpsMeet(_) => true,
         Event::If(_, a, b) => some_warps_meet(a) || some_warps_meet(b),
-        Event::Loop(l) => l.period.iter().any(|turn| some_warps_meet(&turn.events)),
+        Event::Loop(l) => l
+            .period
+            .iter()
+            .any(|iteration| some_warps_meet(&iteration.events)),
         _ => false,
     })
 }

@@ -1,12 +1,12 @@
 //! Versions: which of the values that a buffer keeps at the same bytes, one after the other, is there.
 //!
 //! A stage of a pipeline keeps tile after tile. Its view has a mode without a stride, and the coordinate along it says which tile an access means: the
-//! tile's first k, say, a value that grows with the turns of the loop. A read must find the version that it expects, so a copy that was forgotten, or that
+//! tile's first k, say, a value that grows with the iterations of the loop. A read must find the version that it expects, so a copy that was forgotten, or that
 //! went to another stage, is found although what was there before is defined.
 //!
 //! ```text
-//! turn t      copies tile  s·t + 2d, reads tile  s·t          (s: what a turn adds, d: one tile)
-//! turn t + 1  tile s·t + 2d is now called s·(t + 1) + 2d − s
+//! iteration t      copies tile  s·t + 2d, reads tile  s·t          (s: what an iteration adds, d: one tile)
+//! iteration t + 1  tile s·t + 2d is now called s·(t + 1) + 2d − s
 //! ```
 
 use super::histories::Histories;
@@ -14,7 +14,7 @@ use super::memory::Effect;
 use crate::prove::algebra::numbers::Num;
 use crate::prove::algebra::symbols::{Change, Symbols};
 use crate::prove::algebra::value::{Lin, Sym};
-use crate::prove::walk::execute::{Event, Turns};
+use crate::prove::walk::execute::{Event, Iterations};
 use crate::quick::QuickMap;
 
 /// A version that no read expects any more.
@@ -34,10 +34,10 @@ pub(super) struct Renewal {
 }
 
 impl Renewal {
-    pub(super) fn of(l: &Turns, histories: &Histories, versions: &Versions) -> Self {
+    pub(super) fn of(l: &Iterations, histories: &Histories, versions: &Versions) -> Self {
         let mut reads: Vec<Effect> = Vec::new();
-        for turn in &l.period {
-            expected(&turn.events, histories, &mut reads);
+        for iteration in &l.period {
+            expected(&iteration.events, histories, &mut reads);
         }
         let version = |e: &Effect| versions.all.get(e.version as usize);
         let reads = reads
@@ -64,8 +64,8 @@ fn expected(events: &[Event], histories: &Histories, reads: &mut Vec<Effect>) {
                 expected(otherwise, histories, reads);
             }
             Event::Loop(l) => {
-                for turn in &l.period {
-                    expected(&turn.events, histories, reads);
+                for iteration in &l.period {
+                    expected(&iteration.events, histories, reads);
                 }
             }
             _ => {}
@@ -105,18 +105,18 @@ impl Versions {
         self.mapped(number, left_out)
     }
 
-    /// A version as a loop begins, whose turns are counted from 0: what does not mention the turn is said in terms of it, as reads expect it.
+    /// A version as a loop begins, whose iterations are counted from 0: what does not mention the iteration is said in terms of it, as reads expect it.
     pub(super) fn entered(
         &mut self,
         buffer: u16,
         number: u32,
-        (l, symbols): (&Turns, &Symbols),
+        (l, symbols): (&Iterations, &Symbols),
         r: &Renewal,
     ) -> u32 {
         let read = r.reads.iter().find(|(b, _)| *b == buffer);
         self.mapped(number, |i, x| {
             // What an earlier execution of this loop left, said in terms of its counts, has no name any more.
-            if [l.turn, l.trips]
+            if [l.iteration, l.trips]
                 .into_iter()
                 .any(|s| symbols.change(x, s) != Change::None)
             {
@@ -124,7 +124,7 @@ impl Versions {
             }
             let grows = read.and_then(|(_, read)| read.get(i)).map(|read| {
                 let terms = read.terms.list();
-                let grows = terms.iter().filter(|(m, _)| m.symbols().eq([l.turn]));
+                let grows = terms.iter().filter(|(m, _)| m.symbols().eq([l.iteration]));
                 Lin::of(grows.copied(), Num::ZERO)
             });
             match grows {
@@ -134,16 +134,16 @@ impl Versions {
         })
     }
 
-    /// A version in the next turn; old if no read expects it or a later one.
+    /// A version in the next iteration; old if no read expects it or a later one.
     pub(super) fn renewed(
         &mut self,
         buffer: u16,
         number: u32,
-        (l, symbols): (&Turns, &Symbols),
+        (l, symbols): (&Iterations, &Symbols),
         r: &Renewal,
     ) -> u32 {
-        let before = Lin::symbol(l.turn).plus(-1);
-        let next = self.mapped(number, |_, x| symbols.shifted(x, l.turn, &before));
+        let before = Lin::symbol(l.iteration).plus(-1);
+        let next = self.mapped(number, |_, x| symbols.shifted(x, l.iteration, &before));
         let Some(version) = self.all.get(next as usize) else {
             return OLD;
         };
@@ -159,8 +159,13 @@ impl Versions {
         next
     }
 
-    /// A version behind a loop, said in terms of the turns that were completed.
-    pub(super) fn left(&mut self, number: u32, (l, symbols): (&Turns, &Symbols), by: Way) -> u32 {
+    /// A version behind a loop, said in terms of the iterations that were completed.
+    pub(super) fn left(
+        &mut self,
+        number: u32,
+        (l, symbols): (&Iterations, &Symbols),
+        by: Way,
+    ) -> u32 {
         let last = match by {
             Way::Before => Lin::constant(0),
             Way::Midst => Lin::symbol(l.trips),
@@ -168,11 +173,11 @@ impl Versions {
         };
         let single = l.period.len() == 1;
         self.mapped(number, |_, x| {
-            // Where turns take each other's place, their number is not linear in how often all were made.
-            if !single && by != Way::Before && x.mentions(l.turn) {
+            // Where iterations take each other's place, their number is not linear in how often all were made.
+            if !single && by != Way::Before && x.mentions(l.iteration) {
                 return None;
             }
-            symbols.shifted(x, l.turn, &last)
+            symbols.shifted(x, l.iteration, &last)
         })
     }
 }
@@ -180,11 +185,11 @@ impl Versions {
 /// Where a loop is left.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Way {
-    /// Before its first turn.
+    /// Before its first iteration.
     Before,
-    /// In the midst of a turn, which is not completed.
+    /// In the midst of an iteration, which is not completed.
     Midst,
-    /// At the end of a turn.
+    /// At the end of an iteration.
     End,
 }
 
@@ -195,28 +200,28 @@ mod tests {
     use super::*;
     use crate::prove::algebra::formula::Formula;
     use crate::prove::algebra::symbols::Symbols;
-    use crate::prove::walk::execute::Turn;
+    use crate::prove::walk::execute::Iteration;
 
     #[test]
-    fn a_turn_that_is_left_in_its_midst_is_not_completed() {
+    fn a_iteration_that_is_left_in_its_midst_is_not_completed() {
         let mut symbols = Symbols::default();
-        let (turn, trips) = (symbols.free(0, 99, false), symbols.free(0, 100, false));
+        let (iteration, trips) = (symbols.free(0, 99, false), symbols.free(0, 100, false));
         let always = Rc::new(Formula::True);
-        let period = vec![Turn {
+        let period = vec![Iteration {
             begins: Rc::clone(&always),
             events: Vec::new(),
             again: always,
         }];
-        let l = Turns {
-            turn,
+        let l = Iterations {
+            iteration,
             trips,
             count: None,
             own: 0..0,
             period,
         };
         let mut versions = Versions::default();
-        // The tile of this turn.
-        let tile = versions.number(&[Lin::symbol(turn).scale(32)]);
+        // The tile of this iteration.
+        let tile = versions.number(&[Lin::symbol(iteration).scale(32)]);
         let completed = Lin::symbol(trips).scale(32);
         for (way, expected) in [
             (Way::Before, Lin::constant(0)),

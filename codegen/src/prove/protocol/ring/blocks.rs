@@ -1,4 +1,4 @@
-//! Rings over the blocks of a cluster: which copies come to a stage of each block, and whom consumers tell that it is given back.
+//! Rings over the blocks of a cluster: which copies come to a stage of each block, and whom consumers tell that it is released.
 //!
 //! ```text
 //! rank 0 copies A0 to 0, B's first half to 0 and 1        comes to 0: A0, both halves of B        comes to 1: A1, both halves of B
@@ -12,7 +12,7 @@ use crate::ir::Side;
 use crate::prove::algebra::numbers::{Mask, Num};
 use crate::prove::walk::hopper::{Fill, UNIT, Used, What};
 
-/// Threads that give a stage back in a block.
+/// Threads that release a stage in a block.
 #[derive(Clone, PartialEq)]
 pub(super) enum Arrivals {
     /// To the block itself.
@@ -92,7 +92,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Threads give a stage back, to their own block or to those of ranks: each warp of the role does so once to each.
+    /// Threads release a stage, to their own block or to those of ranks: each warp of the role does so once to each.
     pub(super) fn arrivals(&self, threads: Mask, to: Option<Num>) -> Result<Arrivals, String> {
         let list = threads.list();
         let role = self.role.list();

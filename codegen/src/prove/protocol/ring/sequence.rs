@@ -9,8 +9,8 @@
 //! next one of the ring, so before use i: all that its waits up to there need is earlier in the sequence. By induction along the sequence nobody waits forever, however
 //! long a stage is held.
 //!
-//! In one turn of a loop the order may differ, if both rings are used there once: a role that fills waits for arrivals of earlier turns, and a consumer gives back what it
-//! read in the same turn. The induction is then along the turns.
+//! In one iteration of a loop the order may differ, if both rings are used there once: a role that fills waits for arrivals of earlier iterations, and a consumer releases what it
+//! read in the same iteration. The induction is then along the iterations.
 
 use super::{Protocol, drains};
 use crate::prove::algebra::value::Lin;
@@ -25,7 +25,7 @@ enum Step {
     /// It waits for a stage of a ring.
     Use(usize),
     /// Steps in a loop, so many times.
-    Turns(Option<Lin>, Vec<Step>),
+    Repeat(Option<Lin>, Vec<Step>),
 }
 
 /// Whether roles that use both of two rings do so in one order: what each has found of them, and its events.
@@ -33,7 +33,7 @@ pub(super) fn in_one_order(
     rings: [usize; 2],
     roles: &[([Protocol; 2], &[Event])],
 ) -> Result<bool, String> {
-    let in_same_turns = |[a, b]: &[Protocol; 2]| match (&a.places[..], &b.places[..]) {
+    let in_same_iterations = |[a, b]: &[Protocol; 2]| match (&a.places[..], &b.places[..]) {
         ([a], [b]) => a.loops == b.loops && !a.loops.is_empty(),
         _ => false,
     };
@@ -43,7 +43,7 @@ pub(super) fn in_one_order(
         all.push(steps(events, rings, &mut drained)?);
     }
     let same = all.windows(2).all(|pair| pair[0] == pair[1]);
-    Ok(same || roles.iter().all(|(found, _)| in_same_turns(found)))
+    Ok(same || roles.iter().all(|(found, _)| in_same_iterations(found)))
 }
 
 /// The steps of a role. `drained` says whether stages were waited for that nothing fills: behind such a wait none is filled.
@@ -65,10 +65,10 @@ fn steps(events: &[Event], rings: [usize; 2], drained: &mut bool) -> Result<Vec<
                 _ => {}
             },
             Event::Loop(l) => {
-                for turn in &l.period {
-                    let within = steps(&turn.events, rings, drained)?;
+                for iteration in &l.period {
+                    let within = steps(&iteration.events, rings, drained)?;
                     if !within.is_empty() {
-                        all.push(Step::Turns(l.count, within));
+                        all.push(Step::Repeat(l.count, within));
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! A stage is given back one use later: what must be complete then, and what the producer waits for.
+//! A stage is released one use later: what must be complete then, and what the producer waits for.
 
 use crate::Arch;
 use crate::gemm::Operands;
@@ -99,7 +99,7 @@ fn the_kernels_keep_to_the_protocol() {
 #[test]
 fn a_stage_is_not_given_back_while_products_read_it() {
     for plan in PLANS {
-        // One more group in flight: only the second turn of the loop shows it.
+        // One more group in flight: only the second iteration of the loop shows it.
         let more = |list: &mut Vec<Node>, i: usize| {
             if let Some(Hopper::WgmmaWait { pending }) = hopper(&mut list[i]) {
                 *pending = 2;
@@ -121,7 +121,7 @@ fn a_stage_is_not_given_back_while_products_read_it() {
 }
 
 #[test]
-fn the_producer_waits_for_the_arrival_that_gives_its_stage_back() {
+fn the_producer_waits_for_the_arrival_that_releases_its_stage() {
     for plan in PLANS {
         // The mbarriers are those of a lag of 1.
         for lag in [0, 2] {
@@ -220,7 +220,7 @@ fn a_stage_is_read_into_registers_while_it_is_held() {
     });
     assert_eq!(code, "ring", "{text}");
     assert!(text.contains("not known to be full"), "{text}");
-    // The lane that gives it back does not know that the others have read.
+    // The lane that releases it does not know that the others have read.
     let (code, text) = refused(|list| {
         list.retain(|n| !matches!(n, Node::Inst(s) if matches!(s.inst, Inst::WarpBarrier)));
     });

@@ -8,7 +8,7 @@ use crate::prove::algebra::formula::Formula;
 use crate::prove::algebra::symbols::Symbols;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::memory::order::ordered;
-use crate::prove::walk::execute::{Event, Turn, Turns};
+use crate::prove::walk::execute::{Event, Iteration, Iterations};
 use crate::prove::walk::memory::Kind;
 
 /// Sizes go from 0 to here.
@@ -22,7 +22,7 @@ const BRANCHES: usize = 2;
 struct Kernels {
     random: Random,
     symbols: Symbols,
-    /// The sizes, and the turns of the loops around an event.
+    /// The sizes, and the iterations of the loops around an event.
     known: Vec<Sym>,
     /// The branches around an event.
     branches: usize,
@@ -33,14 +33,14 @@ impl Kernels {
         self.random.below(n)
     }
 
-    /// A size or a turn.
+    /// A size or an iteration.
     fn known(&mut self) -> Lin {
         let n = self.known.len() as u64;
         let at = self.below(n) as usize;
         Lin::symbol(self.known[at])
     }
 
-    /// A size or a turn, or a value that is defined by them.
+    /// A size or an iteration, or a value that is defined by them.
     fn derived(&mut self) -> Lin {
         let x = self.known();
         let other = self.known();
@@ -56,7 +56,7 @@ impl Kernels {
         }
     }
 
-    /// A condition on sizes and turns.
+    /// A condition on sizes and iterations.
     fn condition(&mut self) -> Rc<Formula> {
         let sign = if self.below(2) == 0 { 1 } else { -1 };
         let mut x = self.derived().scale(sign).plus(self.below(7) as i64 - 3);
@@ -100,37 +100,37 @@ impl Kernels {
                 vec![Event::If(when, then, otherwise)]
             }
             7 if depth > 0 => vec![Event::Leave(self.condition())],
-            _ if depth < DEPTH => vec![self.turns(depth)],
+            _ if depth < DEPTH => vec![self.iterations(depth)],
             _ => vec![Event::Barrier],
         }
     }
 
-    /// A loop whose counter goes in steps of 1 or 2 up to a size, a number, or the turn of an outer loop.
-    fn turns(&mut self, depth: usize) -> Event {
+    /// A loop whose counter goes in steps of 1 or 2 up to a size, a number, or the iteration of an outer loop.
+    fn iterations(&mut self, depth: usize) -> Event {
         let limit = match self.below(3) {
             0 => Lin::constant(2),
             _ => self.known(),
         };
         let step = 1 + self.below(2) as i64;
-        let turn = self.symbols.free(0, 1 << 20, false);
+        let iteration = self.symbols.free(0, 1 << 20, false);
         let trips = self.symbols.free(0, 1 << 20, false);
-        self.known.push(turn);
+        self.known.push(iteration);
         // Every third loop only waits.
         let events = match self.below(3) {
             0 => vec![Event::Barrier],
             _ => self.events(depth + 1),
         };
         self.known.pop();
-        let left = |turns: i64| {
-            let counter = Lin::symbol(turn).plus(turns).scale(step);
+        let left = |iterations: i64| {
+            let counter = Lin::symbol(iteration).plus(iterations).scale(step);
             Rc::new(Formula::ge(limit.sub(&counter).plus(-1)))
         };
-        Event::Loop(Rc::new(Turns {
-            turn,
+        Event::Loop(Rc::new(Iterations {
+            iteration,
             trips,
             count: None,
             own: 0..0,
-            period: vec![Turn {
+            period: vec![Iteration {
                 begins: left(0),
                 events,
                 again: left(1),
@@ -172,14 +172,14 @@ fn execute(
                 }
             }
             Event::Loop(l) => {
-                let [turn] = &l.period[..] else {
-                    unreachable!("periods are of one turn")
+                let [iteration] = &l.period[..] else {
+                    unreachable!("periods are of one iteration")
                 };
-                values.push((l.turn, 0));
+                values.push((l.iteration, 0));
                 let at = values.len() - 1;
-                while holds(&turn.begins, symbols, values) {
-                    if execute(&turn.events, symbols, values, line)
-                        || !holds(&turn.again, symbols, values)
+                while holds(&iteration.begins, symbols, values) {
+                    if execute(&iteration.events, symbols, values, line)
+                        || !holds(&iteration.again, symbols, values)
                     {
                         break;
                     }

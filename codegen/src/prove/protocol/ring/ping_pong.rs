@@ -1,26 +1,26 @@
-//! Roles that take turns in reading the stages of a ring.
+//! Consumer roles in a ping-pong schedule: one reads a run of stages while the others run their epilogues.
 //!
-//! Of R roles each reads runs of uses; the role that fills has a place for each of them, so that its program says in which order the runs are:
-//!
-//! ```text
-//! fills     for t in 0..T { run (t, 0), run (t, 1), …, run (t, R − 1) }
-//! role r    for t in 0..T { wait turn(r, t), run (t, r), wait for all products, pass the turn }
-//! ```
-//!
-//! The turns of a role are counted from 0, in order, as uses of stages are. The mbarrier of role r gets its arrivals in phase t from role r − 1 behind its run (t, r − 1),
-//! and that of role 0 from the last role behind run (t − 1, R − 1). So runs follow each other in the order of the fills, and the roles together are one that reads
-//! every stage: a run begins when the one before is complete, all of its uses were full and its products have read them. No phase is missed, as that of the next
-//! turn takes an arrival behind this one's run. And nobody waits forever: a turn is passed on when its run is read, which takes fills of that run and earlier ones alone.
-//!
-//! Turns may overlap. Then a role passes its turn on while products are in flight, so that tensor cores go on without a gap, and hands them over when they are complete:
+//! Each of R roles reads runs of stages. The producer has a place for each role, so that its program says in which order the runs are filled:
 //!
 //! ```text
-//! role r    for t in 0..T { wait turn(r, t), run (t, r), pass the turn, wait for all products, hand them over }
-//!           in a run, before stages are given back: wait products(r, t)
+//! producer  for t in 0..T { run (t, 0), run (t, 1), …, run (t, R − 1) }
+//! role r    for t in 0..T { wait order(r, t), run (t, r), wait for all MMAs, arrive at order(r + 1 mod R) }
 //! ```
 //!
-//! An arrival says that products of all uses before have read their stages, so that a role waits for those of the turn before ahead of its first. They are complete some
-//! time behind that turn, whatever others do, and their mbarrier has the phases of the turn's.
+//! The phases of a role's order barrier are counted from 0, in order, as iterations of a ring are. The order barrier of role r gets its arrivals of phase t from role r − 1 behind
+//! its run (t, r − 1), and that of role 0 from the last role behind run (t − 1, R − 1). So runs follow each other in the order of the fills, and the roles together read every
+//! stage as one role would: a run begins when the one before is complete, all of its stages were full and its MMAs have read them. No phase is missed: the next phase takes an
+//! arrival behind this phase's run. Nobody waits forever: a role arrives when its run is read, which takes fills of that run and earlier ones alone.
+//!
+//! Runs may overlap. Then a role arrives on the order barrier while MMAs are in flight, so that the tensor cores do not idle, and arrives on a second barrier when they are complete:
+//!
+//! ```text
+//! role r    for t in 0..T { wait order(r, t), run (t, r), arrive at order, wait for all MMAs, arrive at complete }
+//!           in a run, before stages are released: wait complete(r, t)
+//! ```
+//!
+//! An arrival on an empty barrier says that the MMAs of all earlier iterations have read their stages. So a role waits for the MMAs of the run before, ahead of its first
+//! release. They are complete some time behind that run, whatever other roles do, and their barrier has the phases of the order barrier.
 
 use std::collections::BTreeSet;
 
@@ -29,31 +29,31 @@ use crate::ir::{Handover, Ring, Side};
 use crate::prove::algebra::numbers::Mask;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::cluster::Alike;
-use crate::prove::walk::execute::{Event, Turn, Turns};
+use crate::prove::walk::execute::{Event, Iteration, Iterations};
 use crate::prove::walk::hopper::{Piped, What};
 
 /// Places of a role at which it uses a ring: more than kernels have a use for.
 const PLACES: u32 = 16;
 
-/// The turns that a role takes.
+/// A role's place in the schedule.
 #[derive(Clone)]
 pub(super) struct Taken {
     /// The number of the role.
     role: u32,
-    /// The loops around a turn, outermost first: the symbol of their turns, and how many there are.
+    /// The loops around a run, outermost first: the symbol of their iterations, and how many there are.
     loops: Vec<(Sym, Lin)>,
-    /// Threads that pass a turn on.
+    /// Threads that arrive on the next role's order barrier.
     passed: Option<u32>,
 }
 
-/// Whether a role has the turn.
+/// Whether a role is in its phase of the order barrier.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holding {
-    /// It has not.
+    /// It is not.
     Nothing,
-    /// It has, and its first use in it is still to come.
+    /// It is, and its first use of a stage is still to come.
     Begun,
-    /// It has, and has used a stage in it.
+    /// It is, and has used a stage.
     Used,
 }
 
@@ -67,34 +67,34 @@ impl Holding {
     }
 }
 
-/// Whose products may be in flight where a turn begins before those of the one before are complete.
+/// Whose MMAs may be in flight where a run begins before those of the run before are complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flight {
-    /// Nobody's, or those of the role in its turn.
+    /// Nobody's, or those of the role in its run.
     Nobody,
-    /// Those of the turn before: stages are not given back yet.
+    /// Those of the run before: stages are not released yet.
     Before,
-    /// The role's own, behind its turn.
+    /// The role's own, behind its run.
     Own,
 }
 
-/// A role's walk over its turns.
+/// A role's walk over its phases of the order barrier.
 struct Count<'a> {
     ring: usize,
     overlaps: bool,
     threads: Mask,
     alike: &'a Alike<'a>,
-    /// The number of the next turn.
+    /// The number of the next phase.
     next: Lin,
-    /// The turn that is held.
+    /// The phase that the role is in.
     held: Option<Lin>,
-    /// The turn that was passed on, while its products may be in flight.
+    /// The phase that it has left, while its MMAs may be in flight.
     unsettled: Option<Lin>,
     loops: Vec<(Sym, Lin)>,
     found: Option<Taken>,
 }
 
-/// The turns that a role takes in reading a ring, counted from 0 in order; none of a role that takes none.
+/// The place of a role in the ping-pong schedule of a ring, whose phases are counted from 0 in order; none of a role outside of the schedule.
 pub(super) fn taken(
     (ring, overlaps): (usize, bool),
     (threads, events): (Mask, &[Event]),
@@ -116,26 +116,26 @@ pub(super) fn taken(
     Ok(count.found)
 }
 
-/// Whether a turn begins among events.
-pub(super) fn takes(events: &[Event], ring: usize) -> bool {
+/// Whether events wait for the order barrier.
+pub(super) fn waits(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
-        Event::Piped(p) => of_turns(ring)(&p.what).is_some(),
-        Event::Loop(l) => l.period.iter().any(|t| takes(&t.events, ring)),
+        Event::Piped(p) => phases(ring)(&p.what).is_some(),
+        Event::Loop(l) => l.period.iter().any(|t| waits(&t.events, ring)),
         _ => false,
     })
 }
 
-/// Whether a turn ends among events.
-fn passes(events: &[Event], ring: usize) -> bool {
+/// Whether events arrive on the order barrier.
+fn arrives(events: &[Event], ring: usize) -> bool {
     events.iter().any(|event| match event {
         Event::Piped(p) => matches!(&p.what, What::Pass(used, ..) if used.ring == ring),
-        Event::Loop(l) => l.period.iter().any(|t| passes(&t.events, ring)),
+        Event::Loop(l) => l.period.iter().any(|t| arrives(&t.events, ring)),
         _ => false,
     })
 }
 
-/// The numbers of turns.
-fn of_turns(ring: usize) -> impl Fn(&What) -> Option<Lin> {
+/// The numbers of phases.
+fn phases(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     move |what| match what {
         What::Wait(used, Side::Turn(_)) if used.ring == ring => Some(used.index),
         _ => None,
@@ -147,19 +147,19 @@ impl Count<'_> {
         for event in events {
             match event {
                 Event::Piped(piped) => self.piped(piped)?,
-                Event::Loop(l) => self.turns(l)?,
+                Event::Loop(l) => self.repeat(l)?,
                 _ => {}
             }
         }
         Ok(())
     }
 
-    /// A loop: by induction over its turns.
-    fn turns(&mut self, l: &Turns) -> Result<(), String> {
-        let own = of_turns(self.ring);
+    /// A loop: by induction over its iterations.
+    fn repeat(&mut self, l: &Iterations) -> Result<(), String> {
+        let own = phases(self.ring);
         let of: &IndexOf<'_> = &own;
-        let [turn] = &l.period[..] else {
-            let own = |t: &Turn| takes(&t.events, self.ring) || passes(&t.events, self.ring);
+        let [iteration] = &l.period[..] else {
+            let own = |t: &Iteration| waits(&t.events, self.ring) || arrives(&t.events, self.ring);
             if l.period.iter().any(own) {
                 return Err(
                     "a role waits for its order barrier in a loop whose iterations differ"
@@ -168,16 +168,16 @@ impl Count<'_> {
             }
             return l.period.iter().try_for_each(|t| self.events(&t.events));
         };
-        let Some(first) = first_use(&turn.events, of, self.alike.symbols)? else {
-            if passes(&turn.events, self.ring) {
+        let Some(first) = first_use(&iteration.events, of, self.alike.symbols)? else {
+            if arrives(&iteration.events, self.ring) {
                 return Err("a role arrives on the order barrier in a loop in which it does not wait for it".to_owned());
             }
-            // The products before the turn may be waited for here.
-            return self.events(&turn.events);
+            // The MMAs before the phase may be waited for here.
+            return self.events(&iteration.events);
         };
         let count = counted(l, self.alike)?;
-        let at = |turn: &Lin| {
-            let index = self.alike.symbols.shifted(&first, l.turn, turn);
+        let at = |number: &Lin| {
+            let index = self.alike.symbols.shifted(&first, l.iteration, number);
             index.ok_or("the phase of an order barrier is not linear".to_owned())
         };
         self.ended()?;
@@ -185,11 +185,11 @@ impl Count<'_> {
             return Err("the first phase of the order barrier in a loop does not follow those before the loop".to_owned());
         }
         self.next = first;
-        self.loops.push((l.turn, count));
-        self.events(&turn.events)?;
+        self.loops.push((l.iteration, count));
+        self.events(&iteration.events)?;
         self.loops.pop();
         self.ended()?;
-        if at(&Lin::symbol(l.turn).plus(1))? != self.next {
+        if at(&Lin::symbol(l.iteration).plus(1))? != self.next {
             return Err(
                 "phases of the order barrier are not counted one after the other".to_owned(),
             );
@@ -277,7 +277,7 @@ impl Count<'_> {
 }
 
 impl Count<'_> {
-    /// No turn is held, or passed on with products in flight.
+    /// The role is in no phase, and no MMAs are in flight behind one.
     fn ended(&self) -> Result<(), String> {
         match (self.held, self.unsettled) {
             (Some(_), _) => Err("a role never arrives on the order barrier".to_owned()),
@@ -288,8 +288,8 @@ impl Count<'_> {
 }
 
 impl Walk<'_> {
-    /// The role has the turn.
-    pub(super) fn take_turn(&mut self) -> Result<(), String> {
+    /// The role waits for its order barrier.
+    pub(super) fn wait_order(&mut self) -> Result<(), String> {
         if self.takers < 2 {
             return Err(
                 "a role waits for an order barrier in a ring without a ping-pong schedule"
@@ -303,7 +303,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The role knows that the products of the turn before are complete.
+    /// The role knows that the MMAs of the run before are complete.
     pub(super) fn settle(&mut self) -> Result<(), String> {
         if self.holding == Holding::Nothing || !self.overlaps {
             return Err(
@@ -315,8 +315,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The role passes the turn on: it has given back what it read, and its reads are complete, unless turns overlap.
-    pub(super) fn pass_turn(&mut self) -> Result<(), String> {
+    /// The role arrives on the order barrier: it has released what it read, and its reads are complete unless runs overlap.
+    pub(super) fn arrive_order(&mut self) -> Result<(), String> {
         if self.holding == Holding::Nothing {
             return Err(
                 "a role arrives on the order barrier without having waited for it".to_owned(),
@@ -337,8 +337,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The role says that the products of its turn are complete.
-    pub(super) fn pass_products(&mut self) -> Result<(), String> {
+    /// The role says that the MMAs of its run are complete.
+    pub(super) fn arrive_complete(&mut self) -> Result<(), String> {
         if self.flight != Flight::Own {
             return Err(
                 "the role arrives behind its MMAs before it arrives on the order barrier"
@@ -387,7 +387,7 @@ impl Walk<'_> {
     }
 }
 
-/// Each place at which stages are read, with that at which they are filled: the same for all consumers, or one for each that takes turns.
+/// Each place at which stages are read, with that at which they are filled: the same for all consumers, or one for each in a ping-pong schedule.
 pub(super) fn pairs<'p>(
     ring: &Ring,
     producer: &'p Protocol,
@@ -436,14 +436,14 @@ pub(super) fn pairs<'p>(
                 taken.passed.unwrap_or(0)
             ));
         }
-        // A turn has one run: the loops around it are those around its uses, but for the inner ones.
+        // A phase has one run: the loops around it are those around its uses, but for the inner ones.
         let depth = taken.loops.len();
         if !read.loops.starts_with(&taken.loops) || filled.loops.len() < depth {
             return Err(
                 "a role waits for its order barrier in other loops than it reads in".to_owned(),
             );
         }
-        // The same turns for all, in which the runs are filled one after the other.
+        // The same phases for all, in which the runs are filled one after the other.
         let around = &filled.loops[..depth];
         if *outer.get_or_insert_with(|| around.to_vec()) != around {
             return Err(
