@@ -316,7 +316,7 @@ impl Gpu {
         options: TimeOptions,
         mut work: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<Timing, E> {
-        let mut all = self.time_in_turns(options, 1, |_, call| work(call))?;
+        let mut all = self.time_interleaved(options, 1, |_, call| work(call))?;
         Ok(all.pop().unwrap_or_default())
     }
 
@@ -330,7 +330,7 @@ impl Gpu {
     /// # fn main() -> Result<(), GpuError> {
     /// let gpu = Gpu::open(0)?;
     /// let copies = [gpu.alloc(1 << 20)?, gpu.alloc(1 << 24)?];
-    /// let times = gpu.time_in_turns(TimeOptions::default(), 2, |which, _| copies[which].poison())?;
+    /// let times = gpu.time_interleaved(TimeOptions::default(), 2, |which, _| copies[which].poison())?;
     /// assert!(times[0].median() < times[1].median());
     /// # Ok(())
     /// # }
@@ -339,7 +339,7 @@ impl Gpu {
     /// # Errors
     ///
     /// What `work` returns, a failure of the driver, or of a kernel that has run.
-    pub fn time_in_turns<E: From<GpuError>>(
+    pub fn time_interleaved<E: From<GpuError>>(
         &self,
         options: TimeOptions,
         works: usize,
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_are_as_long_as_they_are_to_be() {
+    fn slices_are_as_long_as_they_are_to_be() {
         let of = |one: f64, slice: u64, batch: usize| {
             let slice = Duration::from_millis(slice);
             let options = TimeOptions {

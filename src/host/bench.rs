@@ -166,7 +166,7 @@ fn fastest<'s>(
         let (works, mut set) = (ways.len(), 0_usize..);
         let run = |which: usize, _| ways[which].1(set.next().unwrap_or_default());
         let heats = TimeOptions { slice, ..HEATS };
-        let times = gpu.time_in_turns(heats, works, run).ok()?;
+        let times = gpu.time_interleaved(heats, works, run).ok()?;
         let medians = times.iter().map(Timing::median).enumerate();
         let (best, _) = medians.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
         return Some(ways.swap_remove(best));
@@ -226,7 +226,7 @@ pub fn compare(
     let works = 1 + usize::from(theirs.is_some());
     // Every call takes the next set, whoever makes it: what the other side has just used is in the cache.
     let mut set = 0_usize..;
-    let times = gpu.time_in_turns(options, works, |which, _| {
+    let times = gpu.time_interleaved(options, works, |which, _| {
         let set = set.next().unwrap_or_default();
         match &mut theirs {
             Some((_, theirs)) if which == 1 => theirs(set),

@@ -123,12 +123,12 @@ impl Trial {
             .collect::<Result<Vec<_>, _>>()?;
         let mut launch =
             |which: usize, call: usize| right[which].loaded.run(&bound[which][call % calls]);
-        let mut times = gpu.time_in_turns(options, works, &mut launch)?;
+        let mut times = gpu.time_interleaved(options, works, &mut launch)?;
         for _ in 1..ATTEMPTS {
             if scattered(&times) <= works / 10 {
                 break;
             }
-            let again = gpu.time_in_turns(options, works, &mut launch)?;
+            let again = gpu.time_interleaved(options, works, &mut launch)?;
             if scattered(&again) < scattered(&times) {
                 times = again;
             }

@@ -524,7 +524,7 @@ impl Maker {
         self.p.body.push(Stmt::Store(to, last));
     }
 
-    /// A loop whose iterations store and load in turns.
+    /// A loop whose iterations alternately store and load.
     fn parity(&mut self) {
         let (x, y, at) = self.vectors(1, Element::F32);
         let n = self.t();

@@ -102,7 +102,7 @@ const KERNELS: [Named; 21] = [
     ("scatter", indices::a_permutation_scatters, 0.0),
     ("grid_stride", natural::grid_stride, 0.0),
     ("row_sums", indices::rows_of_any_length, 0.0),
-    // A product and a sum may be one instruction, by which another turn is the last.
+    // A product and a sum may be one instruction, by which another iteration is the last.
     ("jacobi", alike::iterations_until_the_error_is_small, 1e-3),
     ("dropout", natural::dropout_by_philox, 0.0),
 ];

@@ -622,7 +622,7 @@ fn elements_that_two_threads_store() -> Result {
         y.store(k, &[i], one)
     });
     assert_eq!(code?, "shared_element");
-    // An index from data that is not stated to be distinct, and one that all turns have.
+    // An index from data that is not stated to be distinct, and one that all iterations have.
     let code = refused(|k, [x, y], [_, _, i]| {
         let at = x.load::<i32>(k, &[i])?.to_index(k);
         y.store(k, &[at], one)
@@ -654,7 +654,7 @@ fn elements_that_two_threads_store() -> Result {
         y.store(k, &[at], one)
     });
     assert!(text?.contains("st.global"));
-    // In a loop: each turn its own, or all turns the same.
+    // In a loop: each iteration its own, or all iterations the same.
     for (step, fits) in [(64, true), (1, false), (0, false)] {
         let said = refused(|k, [_, y], [block, thread, _]| {
             let eight = k.constant(8);
@@ -774,7 +774,7 @@ fn what_threads_do_by_data() -> Result {
     };
     assert!(alike(0)?.contains("bar.sync"));
     assert_eq!(alike(1)?, "divergent");
-    // In each turn another element: what was decided of one is not decided of the next.
+    // In each iteration another element: what was decided of one is not decided of the next.
     for barrier in [false, true] {
         let said = refused(|k, [x, y], [_, thread, i]| {
             let (s, many) = (shared(k)?, k.constant(10));

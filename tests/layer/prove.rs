@@ -207,10 +207,10 @@ fn an_output_is_read_by_who_stores_it() -> Result {
 }
 
 #[test]
-fn tiles_in_place_turn_by_turn() -> Result {
-    // Each turn reverses a tile: the barrier of a turn is between its reads and its stores.
+fn tiles_in_place_iteration_by_iteration() -> Result {
+    // Each iteration reverses a tile: the barrier of an iteration is between its reads and its stores.
     let kernel = |barrier: bool| -> Result<Kernel> {
-        let mut k = Kernel::new("turns", 128);
+        let mut k = Kernel::new("iterations", 128);
         let n = k.size("n", 1 << 20);
         let y = k.output("y", Element::F32, &[n]);
         let (thread, one) = (k.thread(), layout("(128,1):(1,0)"));

@@ -369,7 +369,7 @@ fn random_rows_by_the_counter() -> Result {
         let limit = if bounded {
             k.constant(TURNS)
         } else {
-            k.size("turns", 1000)
+            k.size("iterations", 1000)
         };
         k.for_loop("i", 0, 1, limit, |k, i| {
             let to = row(k, i, put)?.partition(k, &one, thread)?;
@@ -406,7 +406,7 @@ fn random_rows_by_the_counter() -> Result {
                     ("y", Arg::output::<f32>(64)),
                 ];
                 if !bounded {
-                    args.push(("turns", Arg::from(9_u32)));
+                    args.push(("iterations", Arg::from(9_u32)));
                 }
                 let outcome = run(&kernel, On::Emulator, args)?;
                 outcome.clean().map_err(|e| format!("{what}: {e}"))?;
@@ -423,10 +423,10 @@ fn random_rows_by_the_counter() -> Result {
     Ok(())
 }
 
-/// A loop that is known to have no turn does nothing, whatever its body says.
+/// A loop that is known to have no iteration does nothing, whatever its body says.
 #[test]
-fn a_loop_without_turns() -> Result {
-    let mut k = Kernel::new("no_turns", 32);
+fn a_loop_without_iterations() -> Result {
+    let mut k = Kernel::new("no_iterations", 32);
     let (n, zero) = (k.size("n", 1 << 20), k.constant(0));
     let y = k.output("y", Element::F32, &[n]);
     let s = k.shared("s", Element::F32, &swizzled("8:1"))?;

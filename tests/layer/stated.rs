@@ -45,7 +45,7 @@ fn counted(range: Range, shared: bool) -> Result<Kernel> {
         if shared {
             own.atomic(k, &[bin], Combine::Add, S32::from(1))
         } else {
-            // The number of turns is what x says.
+            // The number of iterations is what x says.
             let one = k.constant(1);
             let all = k.add(bin, one);
             k.for_loop("bin", 0, 1, all, |k, b| {
@@ -63,7 +63,7 @@ fn counted(range: Range, shared: bool) -> Result<Kernel> {
 }
 
 #[test]
-fn a_stated_range_bounds_indices_and_turns() -> Result {
+fn a_stated_range_bounds_indices_and_iterations() -> Result {
     let code = |range, shared| -> Result<&'static str> {
         Ok(counted(range, shared)?
             .build(ARCH)

@@ -1,4 +1,4 @@
-//! Persistent blocks: which tile each block takes in which turn, for all sizes, and what is refused.
+//! Persistent blocks: which tile each block takes in which iteration, for all sizes, and what is refused.
 
 use tilewright::Layout;
 use tilewright::codegen::Proven;
@@ -103,7 +103,7 @@ fn list_of(k: &mut Kernel, [m, n]: [Expr; 2], [tm, tn]: [i64; 2]) -> Result<(Vie
     Ok((k.input("list", Element::S32, &[tiles]), tiles))
 }
 
-/// y[i, j] ← the number of the turn and the block that has the tile of (i, j), of so many blocks.
+/// y[i, j] ← the number of the iteration and the block that has the tile of (i, j), of so many blocks.
 fn numbered(order: Order, blocks: u32, constant: Option<[i64; 2]>) -> Result<Proven> {
     let most = if order == Order::Layouts {
         [24, 320]

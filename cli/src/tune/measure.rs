@@ -148,7 +148,7 @@ impl Measurement<'_> {
                 let mine = work.jobs.iter().skip(first).step_by(DRAWING);
                 scope.spawn(move || self.draw(mine, &sender));
             }
-            let outcome = self.take_turns(work, &emitted, &receivers, &mut each);
+            let outcome = self.interleave(work, &emitted, &receivers, &mut each);
             // Those that still work for it stop.
             stopped.store(true, Relaxed);
             drop(receivers);
@@ -183,7 +183,7 @@ impl Measurement<'_> {
     }
 
     /// Runs the problems on the GPU.
-    fn take_turns(
+    fn interleave(
         &self,
         work: &Work,
         emitted: &[OnceLock<Result<Emitted, CliError>>],

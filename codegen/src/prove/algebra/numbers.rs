@@ -10,7 +10,7 @@
 //! kept                              one pattern (0, 4, 8, …), 64 constants
 //! ```
 //!
-//! The tables belong to the thread that proves, and are emptied when a proof begins.
+//! A proof owns its [`Tables`]. While it has them, they are this thread's, so that a sum of two numbers needs no argument beside them.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash};
@@ -226,14 +226,31 @@ fn kept<R>(f: impl FnOnce(&mut Kept) -> R) -> R {
     KEPT.with_borrow_mut(f)
 }
 
-/// Empties the tables. What was in them is not to be used afterwards.
-pub(in crate::prove) fn forget_all() {
-    KEPT.set(Kept::new());
+/// The tables of a proof. Numbers, sets and terms belong to the tables in which they were made, and are not used after them.
+pub(in crate::prove) struct Tables {
+    /// Those of the proof around this one.
+    outer: Option<Kept>,
 }
 
-/// How many patterns there are.
-pub(in crate::prove) fn patterns() -> usize {
-    kept(|kept| kept.shapes.len())
+impl Tables {
+    /// Empty tables, which are this thread's until they are dropped.
+    pub(in crate::prove) fn new() -> Self {
+        let outer = Some(KEPT.replace(Kept::new()));
+        Self { outer }
+    }
+
+    /// How many patterns there are.
+    pub(in crate::prove) fn patterns(&self) -> usize {
+        kept(|kept| kept.shapes.len())
+    }
+}
+
+impl Drop for Tables {
+    fn drop(&mut self) {
+        if let Some(outer) = self.outer.take() {
+            KEPT.set(outer);
+        }
+    }
 }
 
 impl Num {

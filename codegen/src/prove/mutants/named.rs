@@ -313,27 +313,27 @@ fn of_loops(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 list.insert(i, node);
             }
         }),
-        (
-            "a held stage released right behind the loop",
-            |list, i| {
-                if let Some(at) = behind(list, i) {
-                    let node = list.remove(at);
-                    list.insert(i + 1, node);
-                }
-            },
-        ),
+        ("a held stage released right behind the loop", |list, i| {
+            if let Some(at) = behind(list, i) {
+                let node = list.remove(at);
+                list.insert(i + 1, node);
+            }
+        }),
         ("a held stage waited for in each iteration", |list, i| {
             if let Some(at) = ahead(list, i) {
                 let node = list.remove(at);
                 at_loop(list, i - 1, node, true);
             }
         }),
-        ("a held stage waited for again in each iteration", |list, i| {
-            if let Some(at) = ahead(list, i) {
-                let again = list[at].clone();
-                at_loop(list, i, again, true);
-            }
-        }),
+        (
+            "a held stage waited for again in each iteration",
+            |list, i| {
+                if let Some(at) = ahead(list, i) {
+                    let again = list[at].clone();
+                    at_loop(list, i, again, true);
+                }
+            },
+        ),
     ];
     let moves = moves.map(|(name, moved)| kind(entry, name, is_loop, moved));
     moves.into()
