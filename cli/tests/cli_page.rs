@@ -137,6 +137,7 @@ fn the_tables_of_options_are_those_of_the_help() {
     for name in [
         "gemm",
         "kernel attention",
+        "kernel gemv",
         "kernel rms_norm",
         "plans",
         "tune",

@@ -7,6 +7,8 @@
 //! |---|---|
 //! | [`softmax()`](softmax::softmax) | softmax of each row |
 //! | [`rms_norm`](norm::rms_norm), [`layer_norm`](norm::layer_norm) | norms of each row |
+//! | [`cross_entropy()`](cross_entropy::cross_entropy) | the cross entropy of each row of logits, and its gradient |
+//! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -32,7 +34,9 @@
 #![forbid(unsafe_code)]
 
 pub mod attention;
+pub mod cross_entropy;
 mod error;
+pub mod gemv;
 pub mod norm;
 pub mod reduce;
 pub mod rows;

@@ -43,6 +43,8 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
             });
             finish(done, args.options.json)
         }
+        Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
+        Kernel::Gemv(args) => told(&args.problem(), &args.options),
         Kernel::LayerNorm(args) => told(&args.layer_norm(), &args.options),
         Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),

@@ -5,16 +5,19 @@ use std::path::PathBuf;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
-use tilewright::host::kernels::{Design, Heads, RowOperation, Rows, Transposed};
+use tilewright::host::kernels::{
+    CrossEntropy, Design, FewRows, Heads, RowOperation, Rows, Transposed,
+};
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
+use tilewright::kernels::gemv::{self, Gemv};
 use tilewright::kernels::norm::{self, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, softmax, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -32,6 +35,10 @@ pub(super) enum Kernel {
     },
     /// Attention, forward: softmax(q·kᵀ/√d)·v of each head, and the logarithms of the sums
     Attention(AttentionArgs),
+    /// Cross entropy of each row of logits, and its gradient
+    CrossEntropy(RowArgs),
+    /// The product of up to 16 rows with a large matrix: y = x·wᵀ
+    Gemv(GemvArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b
     LayerNorm(RowArgs),
     /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised
@@ -77,6 +84,47 @@ fn one_of(elements: &'static [Element]) -> impl TypedValueParser<Value = Element
 }
 
 #[derive(Args)]
+pub(super) struct GemvArgs {
+    /// Type of x and w
+    #[arg(long, default_value = "bf16", value_parser = one_of(&gemv::ELEMENTS))]
+    dtype: Element,
+    /// Type of y: f32 or that of x; of e4m3 bf16 or f32
+    #[arg(long, value_parser = one_of(&gemv::RESULTS))]
+    ctype: Option<Element>,
+    /// Rows of x and y, 16 at most
+    #[arg(long, default_value_t = 3, allow_negative_numbers = true, value_parser = size)]
+    m: u64,
+    /// Rows of w, columns of y
+    #[arg(long, default_value_t = 300, allow_negative_numbers = true, value_parser = size)]
+    n: u64,
+    /// Columns of x and w
+    #[arg(long, default_value_t = 700, allow_negative_numbers = true, value_parser = size)]
+    k: u64,
+    /// Rows of w of a block: 16 or 32
+    #[arg(long, allow_negative_numbers = true)]
+    tile_n: Option<i64>,
+    #[command(flatten)]
+    pub(super) options: Options,
+}
+
+impl GemvArgs {
+    pub(super) fn problem(&self) -> FewRows {
+        let auto = Gemv::new(self.dtype, self.n);
+        let kernel = Gemv {
+            result: self.ctype.unwrap_or(auto.result),
+            rows: self.tile_n.unwrap_or(auto.rows),
+            ..auto
+        };
+        FewRows {
+            kernel,
+            m: self.m,
+            n: self.n,
+            k: self.k,
+        }
+    }
+}
+
+#[derive(Args)]
 struct Shape {
     /// Rows of x
     #[arg(long, default_value_t = 1000, allow_negative_numbers = true, value_parser = size)]
@@ -98,6 +146,14 @@ pub(super) struct RowArgs {
 }
 
 impl RowArgs {
+    pub(super) fn cross_entropy(&self) -> CrossEntropy {
+        CrossEntropy {
+            element: self.dtype,
+            rows: self.shape.rows,
+            cols: self.shape.cols,
+        }
+    }
+
     pub(super) fn layer_norm(&self) -> Rows {
         self.of(RowOperation::LayerNorm)
     }

@@ -20,6 +20,8 @@
 //! ```
 
 mod attention;
+mod cross_entropy;
+mod gemv;
 mod rows;
 mod transpose;
 
@@ -32,6 +34,8 @@ use super::run::arg::ALIGNMENT;
 use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 
 pub use attention::{Design, Heads};
+pub use cross_entropy::CrossEntropy;
+pub use gemv::FewRows;
 pub use rows::{RowOperation, Rows};
 pub use transpose::Transposed;
 
