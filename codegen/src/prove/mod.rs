@@ -38,7 +38,7 @@ pub use walk::assumed::Assumed;
 use layout_core::banks::{BankModel, NVIDIA};
 
 use crate::ir::Entry;
-use algebra::numbers::Tables;
+use algebra::numbers::{self, Tables};
 use memory::{cover, order};
 use protocol::{accumulators, dependents, meant, named, operands, registers, ring};
 use walk::execute::{self, Trace};
@@ -169,22 +169,15 @@ pub fn prove_on(entry: &Entry, model: &BankModel) -> Result<KernelProof, ProofEr
     if let Some(what) = &entry.mistake {
         return Err(ProofError::Malformed { what: what.clone() });
     }
-    let tables = Tables::new();
+    let _tables = Tables::new();
     match execute::execute(entry) {
-        Ok(trace) => {
-            judged(entry, trace, model, &tables).map_err(|e| lines::located(e, entry, None))
-        }
+        Ok(trace) => judged(entry, trace, model).map_err(|e| lines::located(e, entry, None)),
         Err((error, line)) => Err(lines::located(error, entry, line)),
     }
 }
 
 /// What holds of a kernel that was followed to its end.
-fn judged(
-    entry: &Entry,
-    mut trace: Trace,
-    model: &BankModel,
-    tables: &Tables,
-) -> Result<KernelProof, ProofError> {
+fn judged(entry: &Entry, mut trace: Trace, model: &BankModel) -> Result<KernelProof, ProofError> {
     meant::kept(entry)?;
     registers::kept(entry)?;
     operands::kept(entry)?;
@@ -212,7 +205,7 @@ fn judged(
         covered,
         effort: Effort {
             cases: trace.symbols.cases,
-            patterns: tables.patterns(),
+            patterns: numbers::patterns(),
         },
         assumptions: trace.assumptions,
     })

@@ -115,7 +115,7 @@ impl Problem for CrossEntropy {
         let (scale, unit) = (f64::from(self.scale()), roundoff(self.element));
         let tiny = unit * f64::powi(0.5, if unit > 1e-6 { 13 } else { 125 });
         let gradient = e.iter().enumerate().map(|(j, e)| {
-            let (p, one) = (e / sum, if j as f64 == target { 1.0 } else { 0.0 });
+            let (p, one) = (e / sum, f64::from(u8::from(j == target as usize)));
             let value = scale * (p - one);
             Expected {
                 value,

@@ -238,11 +238,11 @@ impl Tables {
         let outer = Some(KEPT.replace(Kept::new()));
         Self { outer }
     }
+}
 
-    /// How many patterns there are.
-    pub(in crate::prove) fn patterns(&self) -> usize {
-        kept(|kept| kept.shapes.len())
-    }
+/// How many patterns the tables have.
+pub(in crate::prove) fn patterns() -> usize {
+    kept(|kept| kept.shapes.len())
 }
 
 impl Drop for Tables {
