@@ -5,10 +5,10 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, Plan};
 use tilewright::emulator::Options;
 use tilewright::host::{Inputs, emulate};
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, Plan};
+use tilewright::kernels::sources::maxas::SgemmPlan;
 
 fn main() {
     divan::main();

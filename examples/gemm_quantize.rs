@@ -19,11 +19,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use serde_json::Value;
-use tilewright::codegen::gemm::epilogue::Function;
-use tilewright::codegen::gemm::mma_sync::MmaPlan;
-use tilewright::codegen::gemm::{FusedPlan, PlanError};
 use tilewright::codegen::ir::Element;
 use tilewright::host::Arg;
+use tilewright::kernels::gemm::epilogue::Function;
+use tilewright::kernels::gemm::mma_sync::MmaPlan;
+use tilewright::kernels::gemm::{FusedPlan, PlanError};
 
 use common::{Failure, Flags, Number, Report};
 use products::{Operand, Product, distance};

@@ -55,16 +55,16 @@
 //! | look up an instruction's fragments (`ldmatrix`, `mma`, `wgmma`, `tcgen05`, …) | [`atoms`], [`partition`] |
 //! | count and prove bank conflicts | [`banks`], [`proof`], over F2 [`f2`] |
 //! | write a kernel from views and thread-value layouts, and have it proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
-//! | take a GEMM kernel | [`codegen::gemm`], by name [`codegen::registry`], as a constant [`kernel!`]; the fastest for a problem: [`codegen::select`] |
+//! | take a GEMM kernel | [`kernels::gemm`], by name [`kernels::gemm::registry`], as a constant [`kernel!`]; the fastest for a problem: [`kernels::select`] |
 //! | use softmax, a norm, a transpose, attention | `kernels` (feature `kernels`, part of `host`) |
 //! | run and check a kernel on the emulator or a GPU | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | run any PTX on the CPU with a sanitizer | `emulator` (feature `emulator`) |
 //! | load PTX on a GPU; cuBLAS and ptxas | `gpu` (feature `gpu`) |
-//! | print the same kernels as OpenCL C | [`codegen::gemm::opencl`], [`codegen::print::opencl`]; on a device `gpu::opencl` (feature `opencl`) |
-//! | distribute matrices over several devices | `devices` (feature `codegen`) |
+//! | print the same kernels as OpenCL C | [`kernels::gemm::opencl`], [`codegen::print::opencl`]; on a device `gpu::opencl` (feature `opencl`) |
+//! | distribute matrices over several devices | [`kernels::devices`] (feature `kernels`) |
 //! | test your own layouts | `testing` (feature `testing`) |
 //!
-//! The default features are `macros` and `index`, for index functions. `codegen` adds the code generator for kernels, `kernel` the macro of that name. Without default features
+//! The default features are `macros` and `index`, for index functions. `codegen` adds the code generator for kernels, `kernels` the kernels that come with Tilewright, `kernel` the macro of that name. Without default features
 //! there is the algebra alone, which depends on `num-traits` and nothing else.
 
 #[cfg(feature = "host")]
@@ -110,12 +110,12 @@ struct TestingPage;
 struct GettingStartedPage;
 
 /// The snippets of `docs/devices.md`, as tests.
-#[cfg(all(doctest, feature = "codegen"))]
+#[cfg(all(doctest, feature = "kernels"))]
 #[doc = include_str!("../docs/devices.md")]
 struct DevicesPage;
 
 /// The snippets of `docs/proofs.md`, as tests.
-#[cfg(all(doctest, feature = "codegen", feature = "macros"))]
+#[cfg(all(doctest, feature = "kernels", feature = "macros"))]
 #[doc = include_str!("../docs/proofs.md")]
 struct ProofsPage;
 

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use common::mma::plans_of;
 use common::ptx::{Instruction, definitions, entries, origins};
-use tilewright::codegen::gemm::{DataType, Operands};
+use tilewright::kernels::gemm::{DataType, Operands};
 
 /// What one turn of the loop has.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::mma::{TYPES, plans_of};
 use common::ptx::{Instruction, definitions, entries, origins};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{
     Alignment, Batch, Bias, DataType, Emitted, Epilogue, Gemm, Operands, Plan, Schedule,
 };
-use tilewright::codegen::registry::plans;
 
 /// A module, and what it is.
 type Module = (String, Emitted);

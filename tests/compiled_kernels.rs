@@ -1,12 +1,13 @@
 //! `kernel!`: a compiled kernel launches as its plan does.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{
-    ArgumentValue, CompiledKernel, Gemm, MapArgument, Operands, Schedule, Turns, compile,
-};
 use tilewright::codegen::ir::ParamKind;
-use tilewright::codegen::registry::{plan_named, plans};
+use tilewright::codegen::tensor_map::MapArgument;
 use tilewright::kernel;
+use tilewright::kernels::gemm::registry::{plan_named, plans};
+use tilewright::kernels::gemm::{
+    ArgumentValue, CompiledKernel, Gemm, Operands, Schedule, Turns, compile,
+};
 
 const SGEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nt, arch = sm_80);
 
@@ -114,7 +115,7 @@ fn a_compiled_kernel_has_the_tensor_maps_of_its_plan() {
                 .arguments
                 .iter()
                 .filter_map(|a| match a.value {
-                    ArgumentValue::TensorMap(map) => Some((a.name.as_str(), map)),
+                    ArgumentValue::TensorMap(_, map) => Some((a.name.as_str(), map)),
                     _ => None,
                 })
                 .collect();

@@ -6,12 +6,12 @@ mod common;
 use std::time::{Duration, Instant};
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::Placement;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::LaunchConfig;
 use tilewright::host::Inputs;
 use tilewright::host::devices::{DeviceGemm, Devices, DevicesRunError, OnDevices};
+use tilewright::kernels::devices::Placement;
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
 
 /// Ends the context of the GPU that it runs on.
 const TRAP: &str =

@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{
-    Action, Addend, Buffer, Content, DevicesError, Operand, Placement, Program, Region,
-};
-use tilewright::codegen::gemm::{
-    Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
-};
-use tilewright::codegen::registry::plan_named;
 use tilewright::devices::Block;
 use tilewright::host::devices::{
     DeviceGemm, Devices, DevicesRun, DevicesRunError, Emulation, OnDevices,
 };
 use tilewright::host::{Inputs, check};
+use tilewright::kernels::devices::{
+    Action, Addend, Buffer, Content, DevicesError, Operand, Placement, Program, Region,
+};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
+    Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
+};
 
 mod common;
 
@@ -390,7 +390,7 @@ fn mistaken_collectives_show_on_the_emulator() {
         // A device that stays away.
         let mut alone = right.clone();
         let part =
-            |op: &tilewright::codegen::devices::Op| matches!(op.action, Action::Collective(_));
+            |op: &tilewright::kernels::devices::Op| matches!(op.action, Action::Collective(_));
         let at = alone.ops.iter().position(part).unwrap();
         alone.ops.remove(at);
         let error = alone.prove().unwrap_err().to_string();

@@ -4,17 +4,17 @@
 //! added by a second kernel, and batches.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::epilogue::{Function, Input};
-use tilewright::codegen::gemm::mma_sync::PLANS;
-use tilewright::codegen::gemm::outer::OuterPlan;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{
-    ArgumentValue, Batch, Bias, DataType, Epilogue, FusedPlan, Gemm, Operands, Plan, PlanError,
-    Schedule, Trans,
-};
 use tilewright::codegen::ir::{Cmp, Element};
 use tilewright::codegen::value::Predicate;
 use tilewright::host::{Arg, GemmKernel, Inputs, Matrix, On, Role, run};
+use tilewright::kernels::gemm::epilogue::{Function, Input};
+use tilewright::kernels::gemm::mma_sync::PLANS;
+use tilewright::kernels::gemm::{
+    ArgumentValue, Batch, Bias, DataType, Epilogue, FusedPlan, Gemm, Operands, Plan, PlanError,
+    Schedule, Trans,
+};
+use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::sources::outer::OuterPlan;
 
 /// Sizes and schedules: one element, a tile, and more than tiles in every direction, with rows aligned to 16 bytes and to single elements.
 const CASES: [([u64; 3], Schedule); 8] = [

@@ -5,12 +5,12 @@
 mod common;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::outer::OuterPlan;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
 use tilewright::codegen::ir::ParamKind;
 use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Options, Report, run};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, emulate};
+use tilewright::kernels::gemm::{ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
+use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::sources::outer::OuterPlan;
 
 /// Everything that the sanitizer can look for.
 fn strict() -> Options {
@@ -254,7 +254,7 @@ fn on_buffers(
             ArgumentValue::Float(v) => Arg::F32(v as f32),
             ArgumentValue::Bias
             | ArgumentValue::Given
-            | ArgumentValue::TensorMap(_)
+            | ArgumentValue::TensorMap(..)
             | ArgumentValue::Workspace(_) => {
                 unreachable!("{} has no such parameter", plan.name())
             }

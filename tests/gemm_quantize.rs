@@ -9,10 +9,10 @@ use clap::Parser as _;
 use half::f16;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::PLANS;
-use tilewright::codegen::gemm::{Gemm, Operands, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::{Arg, GemmKernel, On, run};
+use tilewright::kernels::gemm::mma_sync::PLANS;
+use tilewright::kernels::gemm::{Gemm, Operands, Schedule};
 
 /// What the command gives for these flags.
 fn command(flags: &str) -> Result<Value, (String, String)> {

@@ -8,11 +8,11 @@ use clap::Parser as _;
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::epilogue::Function;
-use tilewright::codegen::gemm::mma_sync::PLANS;
-use tilewright::codegen::gemm::{Batch, DataType, Gemm, Operands, Plan, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::{Arg, BufferElement, GemmKernel, On, run};
+use tilewright::kernels::gemm::epilogue::Function;
+use tilewright::kernels::gemm::mma_sync::PLANS;
+use tilewright::kernels::gemm::{Batch, DataType, Gemm, Operands, Plan, Schedule};
 
 /// What the command gives for these flags.
 fn command(flags: &str) -> Result<Value, (String, String)> {

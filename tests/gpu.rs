@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use common::mma::{Case, adapted, cases, plans_of};
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::outer::OuterPlan;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Operands, Plan, Schedule, Units};
-use tilewright::codegen::registry::plans;
 use tilewright::gpu::ptxas::{self, PtxasError};
 use tilewright::gpu::{Gpu, GpuError};
 use tilewright::host::{Inputs, Matrix, check, launch_on};
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{DataType, Emitted, Gemm, Operands, Plan, Schedule, Units};
+use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::sources::outer::OuterPlan;
 
 /// The first GPU, opened once for all tests; none on a machine without one. Anything else that keeps it from being opened is a failure.
 fn first_gpu() -> Option<&'static Gpu> {

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use common::Random;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{
+use tilewright::codegen::ir::{Element, Entry, ParamKind};
+use tilewright::emulator::{FindingKind, Options};
+use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
     Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
     Epilogue, Form, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof,
     Schedule, Trans, Turns, Units,
 };
-use tilewright::codegen::ir::{Element, Entry, ParamKind};
-use tilewright::codegen::registry::plan_named;
-use tilewright::emulator::{FindingKind, Options};
-use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
 
 /// The bytes of a number in an element type.
 fn encoded(element: Element, value: f64) -> Vec<u8> {

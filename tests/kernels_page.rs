@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{Activation, DataType, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
-use tilewright::codegen::registry::{plan_named, plans};
+use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
+use tilewright::kernels::gemm::registry::{plan_named, plans};
+use tilewright::kernels::gemm::{Activation, DataType, Gemm, Operands, Plan, PlanError, Schedule};
 
 const PAGE: &str = concat!(
     include_str!("../docs/kernels.md"),
@@ -356,8 +356,8 @@ fn every_refusal_is_listed() {
         .collect();
     let sources = [
         include_str!("../codegen/src/arch.rs"),
-        include_str!("../codegen/src/gemm/error.rs"),
-        include_str!("../codegen/src/gemm/problem/error.rs"),
+        include_str!("../kernels/src/gemm/error.rs"),
+        include_str!("../kernels/src/gemm/problem/error.rs"),
     ];
     let mut own = BTreeSet::new();
     for source in sources {

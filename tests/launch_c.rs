@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
-use tilewright::codegen::gemm::{Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, Schedule};
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::Gpu;
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, Schedule};
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -4,8 +4,8 @@
 //! maxas calls the operand along x `A` and the one along y `B` (it is column-major); bytes throughout, f32 elements, tile side W.
 
 use tilewright::Layout;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::simt::maps::{K_STEP, Maps, Side};
+use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::sources::maxas::maps::{K_STEP, Maps, Side};
 
 fn maps(plan: SgemmPlan) -> Maps {
     plan.maps().expect("the maps compose")

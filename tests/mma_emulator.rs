@@ -11,9 +11,9 @@ use std::collections::BTreeMap;
 use common::emulated::{assert_right, emulated, run};
 use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule};
-use tilewright::codegen::registry::plan_named;
 use tilewright::host::Inputs;
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule};
 
 fn five_hundred_problems(data_type: DataType) {
     let plans = plans_of(data_type);

@@ -8,8 +8,8 @@ mod common;
 
 use common::emulated::{assert_right, run};
 use common::mma::{Case, TYPES, plans_of};
-use tilewright::codegen::gemm::{Alignment, Emitted, Gemm, Operands, Plan, Schedule};
 use tilewright::host::{EmulatedRun, Inputs};
+use tilewright::kernels::gemm::{Alignment, Emitted, Gemm, Operands, Plan, Schedule};
 
 /// Stages of a kernel, from the comment above it.
 fn stages(kernel: &Emitted) -> u64 {

@@ -10,10 +10,10 @@ mod common;
 
 use common::mutant::{Caught, Mutant, Subject};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{DataType, Gemm, Plan};
 use tilewright::emulator::FindingKind;
 use tilewright::host::Inputs;
+use tilewright::kernels::gemm::{DataType, Gemm, Plan};
+use tilewright::kernels::sources::maxas::SgemmPlan;
 
 use Caught::{Finding, Lanes, Numbers};
 use FindingKind::{

@@ -3,9 +3,9 @@
 mod common;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::outer::OuterPlan;
-use tilewright::codegen::gemm::{Operands, Plan};
 use tilewright::gpu::ptxas;
+use tilewright::kernels::gemm::{Operands, Plan};
+use tilewright::kernels::sources::outer::OuterPlan;
 
 /// Registers with which the blocks that the plan asks for fit on a multiprocessor of 65536, and bytes of its stages.
 fn limits(plan: OuterPlan) -> (u32, u32) {

@@ -3,9 +3,9 @@
 
 use tilewright::banks::r700::write_place;
 use tilewright::banks::{AMD_GCN, AMD_R700, Access, BankModel, NVIDIA, wavefronts};
-use tilewright::codegen::gemm::outer::maps::{DEPTH, TILE};
-use tilewright::codegen::gemm::outer::{OuterPlan, Side, r700};
-use tilewright::codegen::gemm::{Operands, Plan};
+use tilewright::kernels::gemm::{Operands, Plan};
+use tilewright::kernels::sources::outer::maps::{DEPTH, TILE};
+use tilewright::kernels::sources::outer::{OuterPlan, Side, r700};
 
 /// bank = thread mod 4, entry = ((thread >> 2)·stride + index) / 4, as bytes: a bank is 16 bytes wide, an entry of all four 64.
 #[test]

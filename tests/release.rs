@@ -74,6 +74,7 @@ fn every_released_manifest_has_what_a_registry_and_its_documentation_need() {
         "layout-core",
         "layout-macros",
         "codegen",
+        "kernels",
         "emulator",
         "gpu",
         ".",

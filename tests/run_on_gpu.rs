@@ -3,12 +3,12 @@
 mod common;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::Gpu;
 use tilewright::host::{
     Arg, GemmKernel, Inputs, On, PtxKernel, Ran, RunOptions, check, run, run_with,
 };
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
 
 /// Whether there is a GPU; says so if there is none.
 fn gpu() -> bool {

@@ -18,9 +18,9 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-use tilewright::codegen::registry::plan_named;
-use tilewright::codegen::select::{Candidate, Machine, choose, estimate, shortlist};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+use tilewright::kernels::select::{Candidate, Machine, choose, estimate, shortlist};
 
 /// The least share of the fastest candidate's speed.
 const BAR: f64 = 0.95;

@@ -3,9 +3,9 @@
 mod common;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{Operands, Plan};
 use tilewright::gpu::ptxas;
+use tilewright::kernels::gemm::{Operands, Plan};
+use tilewright::kernels::sources::maxas::SgemmPlan;
 
 /// Registers with which the blocks that the plan asks for fit on a multiprocessor of 65536: 6 × 64 and 2 × 256 threads.
 fn most_registers(plan: SgemmPlan) -> u32 {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tilewright::codegen::gemm::Operands;
-use tilewright::codegen::registry::plan_named;
+use tilewright::kernels::gemm::Operands;
+use tilewright::kernels::gemm::registry::plan_named;
 
 const PAGE: &str = include_str!("../docs/sources.md");
 

@@ -1,14 +1,14 @@
 //! Plans that store C by TMA, on the emulator with every check of the sanitizer on: numbers, gaps, findings, wavefronts, and that boxes are what stores it.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{
+use tilewright::codegen::ir::Element;
+use tilewright::host::{GemmKernel, Inputs, On, Outcome, check, run};
+use tilewright::kernels::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
     Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, Trans,
 };
-use tilewright::codegen::ir::Element;
-use tilewright::codegen::registry::plan_named;
-use tilewright::codegen::select::{Machine, candidates, choose};
-use tilewright::host::{GemmKernel, Inputs, On, Outcome, check, run};
+use tilewright::kernels::select::{Machine, candidates, choose};
 
 /// The access that puts a box together.
 const BOXES: &str = "stageBox";

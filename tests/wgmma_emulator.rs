@@ -1,15 +1,15 @@
 //! The plans of warpgroups on the emulator, with every check of the sanitizer on: numbers, gaps, findings, wavefronts.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{
+use tilewright::codegen::ir::Element;
+use tilewright::host::{GemmKernel, Inputs, On, Outcome, check, run};
+use tilewright::kernels::gemm::mma_sync::{
     Depth, MmaPlan, Variant, WARPGROUP_PLANS, WAYS_TO_STORE,
 };
-use tilewright::codegen::gemm::{
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
     Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, Turns,
 };
-use tilewright::codegen::ir::Element;
-use tilewright::codegen::registry::plan_named;
-use tilewright::host::{GemmKernel, Inputs, On, Outcome, check, run};
 
 /// Runs a problem: right, clean, and as proven.
 fn holds(plan: &dyn Plan, problem: &Gemm, schedule: Schedule) {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, ProblemError};
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::cublas::Cublas;
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Comparison, DeviceError, compare};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, ProblemError};
 
 use crate::devices::{self, DevicesArgs};
 use crate::error::{CliError, Outcome, finish};

@@ -7,9 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::devices::{Action, DevicesError, Placement, Program, ProgramProof};
-use tilewright::codegen::gemm::{DataType, Gemm, Plan};
-use tilewright::codegen::registry::plans;
 use tilewright::devices::Movement;
 use tilewright::gpu::{Gpu, devices as gpus_here};
 use tilewright::host::devices::{
@@ -17,6 +14,9 @@ use tilewright::host::devices::{
     Rank, compare_devices,
 };
 use tilewright::host::{Check, Inputs, check};
+use tilewright::kernels::devices::{Action, DevicesError, Placement, Program, ProgramProof};
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{DataType, Gemm, Plan};
 
 use crate::error::{CliError, Outcome};
 use crate::gemm::select::{self, Device, ScheduleArgs};

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use tilewright::codegen::gemm::{DataType, Gemm};
+use tilewright::kernels::gemm::{DataType, Gemm};
 
 use crate::error::CliError;
 
@@ -185,7 +185,7 @@ fn kibibytes(file: &str, word: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use tilewright::codegen::gemm::Operands;
+    use tilewright::kernels::gemm::Operands;
 
     use super::*;
 

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{Gemm, Operands, Plan, PlanError, ProblemError};
-use tilewright::codegen::registry::{plan_named, plans};
-use tilewright::codegen::select::{Candidate, Reason, Wanted};
+use tilewright::kernels::gemm::registry::{plan_named, plans};
+use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, ProblemError};
+use tilewright::kernels::select::{Candidate, Reason, Wanted};
 
 use crate::bench::shape;
 use crate::devices::{self, DevicesArgs};

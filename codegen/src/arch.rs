@@ -58,7 +58,7 @@ impl Arch {
 
 impl Arch {
     /// This architecture, if kernels are generated for it.
-    pub(crate) fn known(self) -> Result<Self, UnknownArch> {
+    pub fn known(self) -> Result<Self, UnknownArch> {
         if Self::ALL.contains(&self) {
             Ok(self)
         } else {

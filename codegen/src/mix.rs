@@ -2,20 +2,8 @@
 //!
 //! A multiply-add or a load that is issued does the product's work; every other instruction takes an issue slot from them. Published kernels that
 //! multiply on FMA units are compared by this share: the DGEMM of the HD 7970 walk-through spends 57 % of its loop on multiply-adds and loads, maxas 98.5 % on
-//! multiply-adds alone. The counts are those of the representation that is printed, one for each instruction of the text:
+//! multiply-adds alone. The counts are those of the representation that is printed, one for each instruction of the text.
 //!
-//! ```
-//! use layout_codegen::Arch;
-//! use layout_codegen::gemm::Operands;
-//! use layout_codegen::registry::plan_named;
-//!
-//! let tn: Operands = "tn".parse()?;
-//! let mix = plan_named("dgemm-4x4")?.emit(tn, Arch(80))?.mix.ok_or("a main loop")?;
-//! // 16 k of 16 multiply-adds and 4 reads of 16 bytes, and 4 vectors of the next tiles.
-//! assert_eq!((mix.products, mix.loads, mix.stores), (256, 68, 4));
-//! assert!(mix.useful() > 0.95);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 //!
 //! Of a branch in the loop the shorter side that is not empty counts: edges, element by element, are longer than what steady iterations take.
 

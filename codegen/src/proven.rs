@@ -5,7 +5,6 @@ use std::fmt;
 
 use crate::Arch;
 use crate::formulas::Formulas;
-use crate::gemm::{MapArgument, MapSource};
 use crate::ir;
 use crate::ir::checked;
 use crate::ir::{
@@ -14,6 +13,7 @@ use crate::ir::{
 };
 use crate::print::module;
 use crate::prove::{AccessProof, KernelProof, ProofError, prove};
+use crate::tensor_map::MapArgument;
 
 /// A kernel that was proven: its text, and what a launch of it must keep to.
 ///
@@ -313,31 +313,22 @@ impl Kernel {
     }
 
     fn printed(
-        mut self,
+        self,
         arch: Arch,
         prove: impl FnOnce(&Entry) -> Result<KernelProof, ProofError>,
     ) -> Result<Proven, ProofError> {
-        self.boxes_are_read();
-        self.check_clusters();
-        let (with_role, threads) = (self.end_of_roles(), self.block[0]);
-        if with_role > 0 {
-            self.mistake(format!(
-                "roles of {with_role} of the block's {threads} threads: each thread has one"
-            ));
-        } else if !self.is_closed() {
-            self.mistake("a loop, region or branch is still open");
-        }
-        if let Some(what) = self.first_mistake() {
+        let entry = self.finish();
+        if let Some(what) = entry.mistake {
             return Err(ProofError::Malformed { what });
         }
-        let entry = self.finish();
+        if entry.for_modules {
+            return Err(ProofError::Malformed {
+                what: "it states what its launches keep to (`launch_…`), which only the launches of a module are described by: build it with `Module::build`, or count tiles with `Kernel::tiles` and state conditions with `Kernel::assume`".to_owned(),
+            });
+        }
         let version = fits(&entry, arch, arch.ptx_version().max("7.0"))?;
         let proof = prove(&entry)?;
-        let target = if is_of_hopper_alone(&entry) {
-            HOPPER_ALONE.to_owned()
-        } else {
-            arch.to_string()
-        };
+        let target = target(std::slice::from_ref(&entry), arch);
         let ptx = module(std::slice::from_ref(&entry), version, &target);
         let read = touched(&entry, |inst| match inst {
             Inst::Load { at, .. } | Inst::CopyAsync { from: at, .. } => Some(at.place()),
@@ -396,6 +387,15 @@ pub(crate) fn fits(
         ));
     }
     supported(&entry.nodes, arch, version)
+}
+
+/// The target that a module of these kernels names.
+pub(crate) fn target(entries: &[Entry], arch: Arch) -> String {
+    if entries.iter().any(is_of_hopper_alone) {
+        HOPPER_ALONE.to_owned()
+    } else {
+        arch.to_string()
+    }
 }
 
 /// The target of what Hopper alone has.
@@ -826,10 +826,9 @@ impl Proven {
             };
             let [box_rows, box_columns] = map.extents.map(|n| n as u32);
             let argument = MapArgument {
-                of: MapSource::Given,
                 element: b.element.unwrap_or(Element::F32),
                 rounded: false,
-                modes: None,
+                dimensions: ["columns", "rows"],
                 rows: extent(2).unwrap_or(1),
                 columns: extent(1).unwrap_or(1),
                 pitch_bytes: stride_bytes(2),

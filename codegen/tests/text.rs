@@ -1,4 +1,4 @@
-//! Instruction text exists in printers alone, and no public function takes or makes an address.
+//! Instruction text exists in printers alone, and no public function beside `ir::instructions` takes or makes an address.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,9 @@ fn no_public_function_takes_an_address() {
     let mut found = Vec::new();
     let mut looked_at = 0;
     for (name, text) in crate_sources() {
-        if !["ir/", "view/"].iter().any(|room| name.starts_with(room)) {
+        // `Choice` belongs to `ir::instructions`, whose traits are the level of addresses.
+        let of_instructions = name == "view/choice.rs";
+        if of_instructions || !["ir/", "view/"].iter().any(|room| name.starts_with(room)) {
             continue;
         }
         for (at, _) in text.match_indices("pub fn ") {

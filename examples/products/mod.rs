@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{DataType, FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::{GemmKernel, tolerance};
+use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
+use tilewright::kernels::gemm::{DataType, FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
 
 use super::common::{self, Failure, Number};
 

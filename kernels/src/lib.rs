@@ -5,6 +5,8 @@
 //!
 //! | kernel | computes |
 //! |---|---|
+//! | [`gemm`] | products of matrices: [`select`] chooses the plan for a problem, [`devices`] distributes it over several devices |
+//! | [`sources`] | products as published sources compute them: maxas, the DGEMM for the HD 7970, the R700's memory |
 //! | [`softmax()`](softmax::softmax) | softmax of each row |
 //! | [`rms_norm`](norm::rms_norm), [`layer_norm`](norm::layer_norm) | norms of each row |
 //! | [`cross_entropy()`](cross_entropy::cross_entropy) | the cross entropy of each row of logits, and its gradient |
@@ -15,7 +17,7 @@
 //!
 //! # Numerics
 //!
-//! All kernels accumulate in f32 and round once, to the type of the result. All are reproducible bit by bit: the order of the sums depends on the configuration and
+//! All kernels but those of [`gemm`] accumulate in f32 and round once, to the type of the result. All are reproducible bit by bit: the order of the sums depends on the configuration and
 //! the length of a row, never on timing. A row's result does not depend on the other rows of the batch, nor on how many there are: the configuration follows from
 //! the length of a row alone. Each module says what becomes of NaN and infinities.
 //!
@@ -35,12 +37,16 @@
 
 pub mod attention;
 pub mod cross_entropy;
+pub mod devices;
 mod error;
+pub mod gemm;
 pub mod gemv;
 pub mod norm;
 pub mod reduce;
 pub mod rows;
+pub mod select;
 pub mod softmax;
+pub mod sources;
 pub mod transpose;
 
 pub use error::KernelError;

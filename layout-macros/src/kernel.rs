@@ -1,15 +1,15 @@
 //! `kernel!`: a complete GEMM kernel, compiled into the program.
 
-use layout_codegen::gemm::{
-    CompiledMap, GridRule, KernelParts, MapSource, Operands, PlanError, compile,
-};
 use layout_codegen::ir::ParamKind;
-use layout_codegen::registry::plan_named;
 use layout_codegen::{Arch, UnknownArch};
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
+use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::{
+    CompiledMap, GridRule, KernelParts, MapSource, Operands, PlanError, compile,
+};
 
 /// A value written as a name or as a string.
 struct Value {
@@ -82,7 +82,7 @@ fn parts(spec: &KernelSpec) -> Result<KernelParts> {
         .trans
         .text
         .parse()
-        .map_err(|e: layout_codegen::gemm::ProblemError| Error::new(spec.trans.span, e))?;
+        .map_err(|e: tilewright_kernels::gemm::ProblemError| Error::new(spec.trans.span, e))?;
     let arch: Arch = spec
         .arch
         .text
@@ -131,7 +131,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             }
         );
         quote! {
-            ::tilewright::codegen::gemm::CompiledParam {
+            ::tilewright::kernels::gemm::CompiledParam {
                 name: #name,
                 kind: ::tilewright::codegen::ir::ParamKind::#kind,
                 offset: #offset,
@@ -143,7 +143,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         quote!((#name, #map))
     });
     quote! {
-        ::tilewright::codegen::gemm::CompiledKernel {
+        ::tilewright::kernels::gemm::CompiledKernel {
             plan: #plan,
             trans: #trans,
             arch: #arch,
@@ -157,7 +157,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             maps: &[#(#maps),*],
             limits: [#(#limits),*],
             ld_multiple: #ld_multiple,
-            rule: ::tilewright::codegen::gemm::GridRule::#rule,
+            rule: ::tilewright::kernels::gemm::GridRule::#rule,
         }
     }
 }
@@ -186,13 +186,13 @@ fn tensor_map(map: &CompiledMap) -> TokenStream {
         format_ident!("{rows:?}"),
     ];
     quote! {
-        ::tilewright::codegen::gemm::CompiledMap {
-            of: ::tilewright::codegen::gemm::MapSource::#of,
+        ::tilewright::kernels::gemm::CompiledMap {
+            of: ::tilewright::kernels::gemm::MapSource::#of,
             element: ::tilewright::codegen::ir::Element::#element,
             rounded: #rounded,
             modes: [
-                ::tilewright::codegen::gemm::Mode::#columns,
-                ::tilewright::codegen::gemm::Mode::#rows,
+                ::tilewright::kernels::gemm::Mode::#columns,
+                ::tilewright::kernels::gemm::Mode::#rows,
             ],
             box_sizes: [#(#box_sizes),*],
             swizzle_bytes: #swizzle_bytes,

@@ -192,7 +192,7 @@ pub fn ptx_index(input: TokenStream) -> TokenStream {
 
 /// A complete GEMM kernel as a constant: PTX text, entry, block, parameter layout, and the grid as a `const fn` of m and n.
 ///
-/// `kernel!(plan = "sgemm-maxas-128", trans = nn, arch = sm_90)` is a `tilewright::codegen::gemm::CompiledKernel`. The plan's proofs were
+/// `kernel!(plan = "sgemm-maxas-128", trans = nn, arch = sm_90)` is a `tilewright::kernels::gemm::CompiledKernel`. The plan's proofs were
 /// discharged when the program was compiled: a plan that does not prove does not compile. The program depends on the crate
 /// `tilewright`, whose page on index code has an example.
 #[cfg(feature = "kernel")]

@@ -8,13 +8,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use layout_codegen::gemm::{DataType, Emitted, Epilogue, Gemm, Plan, Trans};
 use layout_codegen::ir::Element;
 use tilewright_gpu::cublas::{
     Cublas, Gemm as CublasGemm, GemmTypes, Matrix as CublasMatrix, Scalar,
 };
 use tilewright_gpu::cublaslt::{self, CublasLt};
 use tilewright_gpu::{Gpu, GpuError, TimeOptions, Timing};
+use tilewright_kernels::gemm::{DataType, Emitted, Epilogue, Gemm, Plan, Trans};
 
 use super::run::bind::bind;
 use super::run::on_gpu::{Loaded, Placed};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use layout_codegen::gemm::{Emitted, Gemm, Plan, PlanError};
 use tilewright_gpu::{Gpu, GpuError};
+use tilewright_kernels::gemm::{Emitted, Gemm, Plan, PlanError};
 
 use super::run::bind::bind;
 use super::run::on_gpu;

@@ -17,11 +17,11 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use layout_codegen::gemm::{DataType, Operands, Schedule};
-use layout_codegen::registry::plan_named;
-use layout_codegen::select::{Finding, Findings, ProblemClass, Timed};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::{DataType, Operands, Schedule};
+use tilewright_kernels::select::{Finding, Findings, ProblemClass, Timed};
 
 pub use error::{EntryError, FindingsError};
 

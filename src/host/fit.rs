@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use layout_codegen::gemm::{Batch, Bias, DataType, Gemm};
 use layout_codegen::ir::Element;
+use tilewright_kernels::gemm::{Batch, Bias, DataType, Gemm};
 
 use super::{Inputs, Matrix};
 

@@ -1,8 +1,8 @@
 //! The machine of the model, with what the driver says about the GPU at hand.
 
 use layout_codegen::Arch;
-use layout_codegen::select::Machine;
 use tilewright_gpu::DeviceInfo;
+use tilewright_kernels::select::Machine;
 
 /// The share of the bandwidth on paper that a copy reaches: 4.26 of 4.8 TB/s, measured on an H200.
 const REACHED: f64 = 0.8875;

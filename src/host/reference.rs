@@ -6,7 +6,7 @@
 #[cfg(feature = "gpu")]
 mod sample;
 
-use layout_codegen::gemm::{Activation, Batch, Bias, DataType, Gemm, Trans};
+use tilewright_kernels::gemm::{Activation, Batch, Bias, DataType, Gemm, Trans};
 
 use ndarray::Array2;
 use ndarray::linalg::general_mat_mul;

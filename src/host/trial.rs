@@ -7,8 +7,8 @@
 //!
 //! Drawing random operands needs no GPU: a [`Trial`] is made by any thread while the GPU runs another.
 
-use layout_codegen::gemm::{DataType, Emitted, Gemm, Plan};
 use tilewright_gpu::{Buffer, Gpu, GpuError, TimeOptions, Timing};
+use tilewright_kernels::gemm::{DataType, Emitted, Gemm, Plan};
 
 use super::reference::Sample;
 use super::run::arg;

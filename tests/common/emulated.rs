@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use tilewright::codegen::gemm::{Emitted, Plan};
 use tilewright::emulator::Options;
 use tilewright::host::{EmulatedRun, Inputs, check, emulate};
+use tilewright::kernels::gemm::{Emitted, Plan};
 
 use super::mma::Case;
 

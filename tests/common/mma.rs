@@ -4,12 +4,12 @@
 //! any other, whether it is the rows, the address or the distance of the matrices of a batch that keep it from being wider.
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::PLANS;
-use tilewright::codegen::gemm::{
+use tilewright::kernels::gemm::mma_sync::PLANS;
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{
     Activation, Alignment, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
     Schedule, Trans,
 };
-use tilewright::codegen::registry::plans;
 
 use super::Random;
 

@@ -12,7 +12,7 @@ pub(crate) mod text;
 
 use std::io::Write as _;
 
-use tilewright::codegen::gemm::{Gemm, Operands, Trans};
+use tilewright::kernels::gemm::{Gemm, Operands, Trans};
 
 /// A splitmix64 sequence (Steele, Lea, Flood 2014).
 pub(crate) struct Random(u64);

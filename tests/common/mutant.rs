@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tilewright::codegen::gemm::{Emitted, Gemm, Plan};
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{Inputs, check, emulate};
+use tilewright::kernels::gemm::{Emitted, Gemm, Plan};
 
 use super::emulated::{not_as_proven, strict};
 use super::text::Text;

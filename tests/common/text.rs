@@ -1,7 +1,7 @@
 //! Edits to the text of a kernel, by what an instruction does and where it stands, not by register numbers, which change with every
 //! improvement of the emitter.
 
-use tilewright::codegen::gemm::Emitted;
+use tilewright::kernels::gemm::Emitted;
 
 /// The lines of a kernel, to be edited.
 pub(crate) struct Text {

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use tilewright::codegen::registry::plans;
+use tilewright::kernels::gemm::registry::plans;
 
 /// What a plan's name says beside the sizes.
 fn family(plan: &str) -> String {

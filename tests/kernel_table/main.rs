@@ -20,9 +20,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::Emitted;
-use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::gpu::ptxas::{self, Ptxas};
+use tilewright::kernels::gemm::Emitted;
+use tilewright::kernels::gemm::registry::{plan_named, plans};
 
 use common::Random;
 use product::Candidate;
@@ -341,7 +341,7 @@ fn the_sources_that_turn_change_nothing_else() {
     let end = product::ends(plan.data_type())[0];
     let text = |copies: [product::Copies; 2], layers| {
         let source = product::Source { copies, layers };
-        let nn = tilewright::codegen::gemm::Operands::ALL[0];
+        let nn = tilewright::kernels::gemm::Operands::ALL[0];
         let variant = product::variant(plan.as_ref(), nn, source, end).expect("it serves");
         let kernel = measure::emit(&variant, plan.min_arch()).expect("it fits");
         let entry = loops::entry(&kernel.ptx, &kernel.kernel).expect("its entry");

@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Emitted, PlanError};
 use tilewright::gpu::ptxas::Ptxas;
+use tilewright::kernels::gemm::{DataType, Emitted, PlanError};
 
 use crate::loops::{entry, main_loops};
 use crate::product::Variant;

@@ -16,11 +16,11 @@
 //! only in the cache operator of a copy (`ca` or `cg`), which takes no register: whether copies of 16 bytes are cached, the width of a
 //! packing kernel's loads, and the number of parts of split sums. `the_sources_that_turn_change_nothing_else` holds them to that.
 
-use tilewright::codegen::gemm::{
+use tilewright::codegen::ir::Element;
+use tilewright::kernels::gemm::{
     Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
     Schedule, Trans, Units,
 };
-use tilewright::codegen::ir::Element;
 
 /// How an operand comes to shared memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,15 +4,15 @@ use super::vectors;
 use super::{
     ARCH, Done, Result, add, barrier_when, layout, refusal, swizzled, through_shared, without_lines,
 };
-use tilewright::codegen::gemm::epilogue::Function;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{Operands, Plan, PlanError};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::value::{F32, Predicate, S32, U32};
 use tilewright::codegen::view::{Fragment, Partition, View};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, run};
+use tilewright::kernels::gemm::epilogue::Function;
+use tilewright::kernels::gemm::{Operands, Plan, PlanError};
+use tilewright::kernels::sources::maxas::SgemmPlan;
 use tilewright::{Layout, TiledCopy, TiledMma, atoms};
 
 /// The shares of x, of y, and of a tile in shared memory: the own element, and another thread's.

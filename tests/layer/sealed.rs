@@ -2,9 +2,6 @@
 //! comments that would be more than that, sizes and architectures that do not fit.
 
 use super::{ARCH, Done, Result, layout, refusal, swizzled, vectors};
-use tilewright::codegen::gemm::epilogue::Function;
-use tilewright::codegen::gemm::simt::SgemmPlan;
-use tilewright::codegen::gemm::{Operands, Plan, PlanError};
 use tilewright::codegen::index::Expr;
 use tilewright::codegen::ir::{Axis, Cmp, Element, Kernel, Shuffle};
 use tilewright::codegen::pipeline::Staged;
@@ -12,6 +9,9 @@ use tilewright::codegen::prove::ProofError;
 use tilewright::codegen::value::{F32, Predicate, S32, U32, Variable};
 use tilewright::codegen::view::{Combine, Fragment, Packed, ViewError};
 use tilewright::codegen::{Arch, Proven, Usage};
+use tilewright::kernels::gemm::epilogue::Function;
+use tilewright::kernels::gemm::{Operands, Plan, PlanError};
+use tilewright::kernels::sources::maxas::SgemmPlan;
 use tilewright::{TiledMma, atoms};
 
 /// What is done to a kernel.

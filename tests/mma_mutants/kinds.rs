@@ -2,11 +2,11 @@
 
 use crate::common::mutant::Caught::{Finding, Numbers};
 use crate::common::mutant::Mutant;
-use tilewright::codegen::gemm::{Activation, Bias, Epilogue};
 use tilewright::codegen::ir::Element;
 use tilewright::emulator::FindingKind::{
     Misaligned, OutOfBounds, ReadBeforeWait, SharedRace, UndefinedRegister, UndefinedShared,
 };
+use tilewright::kernels::gemm::{Activation, Bias, Epilogue};
 
 use super::{LONG, NARROW, SHORT, SMALL, Setting};
 

@@ -3,10 +3,10 @@
 use crate::common::mutant::Caught::{Finding, Numbers};
 use crate::common::mutant::Mutant;
 use crate::common::text::Text;
-use tilewright::codegen::gemm::{Activation, Bias, Epilogue, Schedule};
 use tilewright::emulator::FindingKind::{
     GlobalRace, OutOfBounds, UndefinedGlobal, UndefinedRegister,
 };
+use tilewright::kernels::gemm::{Activation, Bias, Epilogue, Schedule};
 
 use super::{SHORT, Setting};
 

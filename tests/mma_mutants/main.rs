@@ -11,12 +11,12 @@ mod launches;
 mod steady;
 
 use common::mutant::{Mutant, Subject};
-use tilewright::codegen::gemm::{
+use tilewright::codegen::ir::Element;
+use tilewright::host::Inputs;
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
     Activation, Alignment, Batch, Bias, Epilogue, Gemm, Operands, Schedule,
 };
-use tilewright::codegen::ir::Element;
-use tilewright::codegen::registry::plan_named;
-use tilewright::host::Inputs;
 
 /// A plan and a problem for it.
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use tilewright::banks::AMD_GCN;
-use tilewright::codegen::gemm::Operands;
-use tilewright::codegen::gemm::opencl::emit;
-use tilewright::codegen::registry::plan_named;
+use tilewright::kernels::gemm::Operands;
+use tilewright::kernels::gemm::opencl::emit;
+use tilewright::kernels::gemm::registry::plan_named;
 
 use super::isa::{Assembly, read};
 use super::{common, left_out};

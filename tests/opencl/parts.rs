@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use tilewright::codegen::gemm::{
-    ArgumentValue, DataType, Gemm, Launch, Operands, Plan, Schedule, Trans,
-};
 use tilewright::codegen::ir::{Element, ParamKind};
 use tilewright::codegen::print::opencl::program;
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::opencl::{ClArg, ClBuffer, ClDevice, ClProgram};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{
+    ArgumentValue, DataType, Gemm, Launch, Operands, Plan, Schedule, Trans,
+};
 
 use super::common::Random;
 use super::left_out;

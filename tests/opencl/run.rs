@@ -1,11 +1,11 @@
 //! Plans on an OpenCL device: random ragged problems against float64, α and β, and memory that must not be touched.
 
 use tilewright::banks::AMD_GCN;
-use tilewright::codegen::gemm::opencl::{EmittedOpenCl, emit};
-use tilewright::codegen::gemm::{Gemm, Operands, Plan};
-use tilewright::codegen::registry::plan_named;
 use tilewright::gpu::opencl::{ClDevice, ClProgram};
 use tilewright::host::{GemmKernel, Inputs, Matrix, Outcome, check, run_on_opencl};
+use tilewright::kernels::gemm::opencl::{EmittedOpenCl, emit};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{Gemm, Operands, Plan};
 
 use super::{common, left_out};
 

@@ -23,14 +23,14 @@ use std::error::Error;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
-use tilewright::codegen::gemm::{FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::{Element, Entry};
 use tilewright::codegen::prove::{KernelProof, prove};
-use tilewright::codegen::registry::plans;
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
+use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright::kernels::norm::RmsNorm;
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 
 use half::f16;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{
-    Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule,
-};
-use tilewright::codegen::registry::{plan_named, plans};
 use tilewright::host::{
     Arg, BufferType, GemmKernel, Inputs, Launches, On, Param, ParamType, Ran, RunError, RunOptions,
     Runnable, Scalar, Scalars, Step, StepArg, check, emulate, run, run_with,
 };
 use tilewright::kernel;
+use tilewright::kernels::gemm::registry::{plan_named, plans};
+use tilewright::kernels::gemm::{
+    Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule,
+};
 
 use super::{HEAD, module, on_emulator, racing, refusal};
 

@@ -1,10 +1,10 @@
 //! GEMM plans: layouts, proofs and PTX of one, and a run of it on the emulator, what was counted beside what was proven.
 
 use serde_json::{Value, json};
-use tilewright::codegen::gemm::{Emitted, Gemm, Operands, Plan, PlanError, Schedule};
-use tilewright::codegen::registry;
 use tilewright::emulator::Options;
 use tilewright::host::{GemmKernel, Inputs, On, RunOptions, check, run_with};
+use tilewright::kernels::gemm::registry;
+use tilewright::kernels::gemm::{Emitted, Gemm, Operands, Plan, PlanError, Schedule};
 use tilewright_workbench::Refusal;
 
 use crate::arguments::Arguments;
@@ -153,7 +153,7 @@ fn named(question: &Arguments) -> Result<Box<dyn Plan>, Refusal> {
 fn operands(question: &Arguments) -> Result<Operands, Refusal> {
     let text = question.optional("trans")?.unwrap_or("nn");
     text.parse()
-        .map_err(|error: tilewright::codegen::gemm::ProblemError| {
+        .map_err(|error: tilewright::kernels::gemm::ProblemError| {
             Refusal::usage(error.code(), error.to_string())
         })
 }

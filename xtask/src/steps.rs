@@ -17,8 +17,9 @@ const BARE_TARGET: &str = "thumbv7em-none-eabi";
 
 /// For steps that run nothing but the macros: what the macros expand by is compiled without optimisation, which takes a quarter of the time. The
 /// tests' own is of no use here, since clippy takes its place for every crate of the workspace, and documentation has other features.
-pub(crate) const QUICK: [&str; 2] = [
+pub(crate) const QUICK: [&str; 3] = [
     "--config=profile.dev.package.layout-codegen.opt-level=0",
+    "--config=profile.dev.package.tilewright-kernels.opt-level=0",
     "--config=profile.dev.package.layout-core.opt-level=0",
 ];
 
@@ -81,6 +82,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
             "clippy",
             QUICK[0],
             QUICK[1],
+            QUICK[2],
             "--workspace",
             "--all-targets",
             "--all-features",
@@ -97,6 +99,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
             "doc",
             QUICK[0],
             QUICK[1],
+            QUICK[2],
             "--workspace",
             "--all-features",
             "--no-deps",

@@ -1,8 +1,8 @@
 //! The launch contract of a product: that of its kernel, with the matrices of the product for the buffers.
 
 use serde_json::{Value, json};
-use tilewright::codegen::gemm::{Batch, Emitted, Gemm, Plan, PlanError};
 use tilewright::host::{Contract, ContractBuffer, GemmKernel};
+use tilewright::kernels::gemm::{Batch, Emitted, Gemm, Plan, PlanError};
 
 use crate::error::CliError;
 

@@ -14,14 +14,14 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tilewright::banks::BankModel;
-use tilewright::codegen::gemm::opencl::emit as emit_opencl;
-use tilewright::codegen::gemm::{
-    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, Plan, PlanError,
-    ProblemError,
-};
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::host::{self as runner, Check, Inputs};
+use tilewright::kernels::gemm::opencl::emit as emit_opencl;
+use tilewright::kernels::gemm::{
+    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, Plan, PlanError,
+    ProblemError,
+};
 
 use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};

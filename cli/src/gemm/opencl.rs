@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 
 use tilewright::banks::{BankModel, MODELS, model_named};
-use tilewright::codegen::gemm::opencl::EmittedOpenCl;
-use tilewright::codegen::gemm::{DataType, Emitted};
+use tilewright::kernels::gemm::opencl::EmittedOpenCl;
+use tilewright::kernels::gemm::{DataType, Emitted};
 
 use super::GemmArgs;
 use super::select::{Device, Target};
@@ -87,10 +87,10 @@ pub(super) fn emitted(kernel: &EmittedOpenCl) -> Emitted {
 
 #[cfg(feature = "opencl")]
 mod device {
-    use tilewright::codegen::gemm::opencl::EmittedOpenCl;
-    use tilewright::codegen::gemm::{Gemm, Plan};
     use tilewright::gpu::opencl::{ClDevice, ClDeviceError};
     use tilewright::host::{GemmKernel, Inputs, RunError, run_on_opencl};
+    use tilewright::kernels::gemm::opencl::EmittedOpenCl;
+    use tilewright::kernels::gemm::{Gemm, Plan};
 
     use super::super::report::Ran;
     use super::super::select::Device;
@@ -132,9 +132,9 @@ mod device {
 
 #[cfg(not(feature = "opencl"))]
 mod device {
-    use tilewright::codegen::gemm::opencl::EmittedOpenCl;
-    use tilewright::codegen::gemm::{Gemm, Plan};
     use tilewright::host::Inputs;
+    use tilewright::kernels::gemm::opencl::EmittedOpenCl;
+    use tilewright::kernels::gemm::{Gemm, Plan};
 
     use super::super::report::Ran;
     use super::super::select::Device;

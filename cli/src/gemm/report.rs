@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 use tilewright::banks::BankModel;
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
 #[cfg(feature = "opencl")]
 use tilewright::host::Outcome;
 use tilewright::host::{Check, Contract, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
+use tilewright::kernels::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
 
 /// What a run gave, wherever it was.
 pub(super) struct Ran {

@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use tilewright::codegen::gemm::{DataType, Gemm, Plan, PlanError, ProblemError};
-use tilewright::codegen::registry::{plan_named, plans};
-use tilewright::codegen::select::{Choice, Findings, Machine, SelectError, Wanted};
 use tilewright::codegen::{Arch, UnknownArch};
 use tilewright::gpu::Gpu;
 use tilewright::host::{self, FindingsError};
+use tilewright::kernels::gemm::registry::{plan_named, plans};
+use tilewright::kernels::gemm::{DataType, Gemm, Plan, PlanError, ProblemError};
+use tilewright::kernels::select::{Choice, Findings, Machine, SelectError, Wanted};
 
 use crate::error::CliError;
 

@@ -17,10 +17,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::{DataType, Emitted, Gemm, Plan, PlanError};
-use tilewright::codegen::select::{Candidate, Machine, candidates};
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Trial, Tried};
+use tilewright::kernels::gemm::{DataType, Emitted, Gemm, Plan, PlanError};
+use tilewright::kernels::select::{Candidate, Machine, candidates};
 
 use super::table::{Measured, Row, Table};
 use crate::error::CliError;

@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use tilewright::codegen::gemm::{DataType, Gemm, Operands, ProblemError};
-use tilewright::codegen::select::{Candidate, Findings, shortlist};
 use tilewright::gpu::{Gpu, TimeOptions, ptxas};
 use tilewright::host::findings_to_json;
+use tilewright::kernels::gemm::{DataType, Gemm, Operands, ProblemError};
+use tilewright::kernels::select::{Candidate, Findings, shortlist};
 
 use crate::bench::{SLICE, shape, slice};
 use crate::error::{CliError, Outcome, finish};

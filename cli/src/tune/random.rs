@@ -18,7 +18,7 @@
 //!
 //! A problem that would move or multiply too much for a time of about half a millisecond is drawn again.
 
-use tilewright::codegen::gemm::{DataType, Gemm, Operands};
+use tilewright::kernels::gemm::{DataType, Gemm, Operands};
 
 /// The most bytes of operands that are multiplied with each other, m·n·k·(bytes of an element): an H100 takes about half a millisecond for 3·10¹¹.
 const MOST_WORK: u64 = 300_000_000_000;
@@ -116,7 +116,7 @@ fn problem(random: &mut Random, data_type: DataType, transposes: &[Operands]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tilewright::codegen::gemm::Trans;
+    use tilewright::kernels::gemm::Trans;
 
     #[test]
     fn problems_are_the_same_for_a_seed_and_cover_what_the_table_says() {

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
-use tilewright::codegen::gemm::{DataType, Gemm, Schedule};
-use tilewright::codegen::select::{Finding, ProblemClass, Timed};
+use tilewright::kernels::gemm::{DataType, Gemm, Schedule};
+use tilewright::kernels::select::{Finding, ProblemClass, Timed};
 
 use crate::error::CliError;
 
@@ -221,9 +221,9 @@ fn finite(v: f64) -> Value {
 mod tests {
     use super::*;
     use tilewright::codegen::Arch;
-    use tilewright::codegen::gemm::Operands;
-    use tilewright::codegen::select::{Candidate, Findings, Machine, candidates};
     use tilewright::host::findings_to_json;
+    use tilewright::kernels::gemm::Operands;
+    use tilewright::kernels::select::{Candidate, Findings, Machine, candidates};
 
     fn table(outcomes: Vec<Result<Measured, CliError>>) -> Table {
         let operands: Operands = "nn".parse().expect("nn");

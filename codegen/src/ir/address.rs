@@ -3,7 +3,7 @@
 
 use super::kernel::{Kernel, LoopHandle};
 use super::value::Reg;
-use crate::index::Expr;
+use crate::index::{Expr, PoolId};
 
 /// A state space that kernels address.
 ///
@@ -30,12 +30,14 @@ pub enum Space {
 
 /// `[base + immediate]`, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Address {
+pub struct Address {
     space: Space,
     base: Reg,
     immediate: i64,
     /// What it means, by its number in the kernel.
     place: u32,
+    /// The kernel's expressions, which tell it from other kernels.
+    kernel: PoolId,
 }
 
 impl Address {
@@ -47,6 +49,11 @@ impl Address {
     /// The register that holds its run-time part.
     pub(crate) fn base(&self) -> Reg {
         self.base
+    }
+
+    /// The kernel that it is of.
+    pub(crate) fn kernel(&self) -> PoolId {
+        self.kernel
     }
 
     /// What it means: a place of [`Entry::places`](super::Entry::places).
@@ -95,6 +102,7 @@ impl Kernel {
             base,
             immediate,
             place,
+            kernel: self.pool.id(),
         }
     }
 
@@ -122,6 +130,7 @@ impl Kernel {
             base,
             immediate,
             place,
+            kernel: self.pool.id(),
         })
     }
 }

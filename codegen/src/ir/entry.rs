@@ -163,6 +163,8 @@ pub struct Entry {
     pub(crate) tensor_maps: Vec<TensorMap>,
     /// What every launch keeps to: the first value is at most the second, in every block.
     pub(crate) promises: Vec<(Expr, Expr)>,
+    /// Some of that is held by the program that launches a module, and not by the launch contract of a single kernel.
+    pub(crate) for_modules: bool,
     /// What its predicates and chosen values mean.
     pub(crate) meanings: HashMap<Reg, Meaning>,
     /// What its addresses mean.

@@ -65,7 +65,7 @@ pub(crate) struct Ring {
 
 /// One of a stage's two mbarriers, or of the one or two of a role that takes turns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Side {
+pub enum Side {
     /// Completed when all bytes of the stage have arrived.
     Full,
     /// Completed when all consumers have given the stage back.
@@ -78,7 +78,7 @@ pub(crate) enum Side {
 
 /// What a role that takes turns hands over to the next.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Handover {
+pub enum Handover {
     /// The turn: the next role may read stages, those behind this role's. Where turns overlap, products of this role may be in flight.
     Turn,
     /// Products of the turn are complete, where turns overlap.
@@ -129,7 +129,7 @@ pub(crate) fn last_shared_address(cluster: [u32; 3]) -> i64 {
 
 /// An operand of `wgmma` in shared memory, by its matrix descriptor.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Matrix {
+pub struct Matrix {
     /// Its first element.
     pub(crate) at: Address,
     /// The low half of the descriptor: address without the rank of the block, and leading offset, in units of 16 bytes.
@@ -146,7 +146,7 @@ pub(crate) struct Matrix {
 
 /// The first factor of a product: `wgmma` takes A from shared memory or from registers, B from shared memory alone.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Factor {
+pub enum Factor {
     /// In shared memory.
     Shared(Matrix),
     /// The fragment of each thread.

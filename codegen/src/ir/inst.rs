@@ -51,7 +51,7 @@ impl Axis {
 
 /// Arithmetic of two operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Binary {
+pub enum Binary {
     /// a + b; floats round to nearest even.
     Add,
     /// a − b
@@ -86,7 +86,7 @@ pub(crate) enum Binary {
 
 /// A function of one operand, as the hardware approximates it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Unary {
+pub enum Unary {
     /// 2 to the power a, with subnormal results flushed to 0.
     Exp2,
     /// 1/a, with subnormal results flushed to 0.
@@ -153,7 +153,7 @@ pub enum Shuffle {
 
 /// Which caches a load of global memory passes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Cache {
+pub enum Cache {
     /// All of them, coherently.
     Coherent,
     /// The path for data that no thread of the kernel writes.

@@ -22,14 +22,16 @@ use super::inst::{Axis, Inst, Special, class_of};
 use super::meaning::Meaning;
 use super::node::{Line, Node, RoleRegion};
 use super::param::{Param, ParamKind};
-use super::place::{Buffer, Place};
+use super::place::{Buffer, Extent, Place, Role, Stride};
 use super::value::{Class, Cmp, Reg};
 use crate::index::code::{Memo, Op, Operand, Sink, Ty, emit};
 use crate::index::{Expr, Level, Pool};
 use crate::ir::Element;
 use crate::quick::QuickMap;
-pub(crate) use hopper::{MapHandle, RingHandle, Strides};
-pub(crate) use loops::LoopHandle;
+use crate::view::View;
+pub(crate) use hopper::Strides;
+pub use hopper::{MapHandle, RingHandle};
+pub use loops::LoopHandle;
 pub(crate) use names::is_comment;
 use roles::Parting;
 pub(crate) use scopes::Origin;
@@ -124,6 +126,8 @@ pub struct Kernel {
     widths: Vec<u32>,
     meanings: HashMap<Reg, Meaning>,
     promises: Vec<(Expr, Expr)>,
+    /// Something is stated of its launches that no contract of ours holds them to.
+    for_modules: bool,
     /// Pipelines of stages between roles.
     rings: Vec<Ring>,
     /// The arrays that copies by TMA read.
@@ -238,6 +242,7 @@ impl Kernel {
             widths: Vec::new(),
             meanings: HashMap::new(),
             promises: Vec::new(),
+            for_modules: false,
             rings: Vec::new(),
             tensor_maps: Vec::new(),
             roles: Vec::new(),
@@ -572,6 +577,7 @@ impl Kernel {
 
     /// Notes how many bytes an access at an address moves.
     fn note_width(&mut self, at: Address, bytes: u32) {
+        self.own(at.kernel(), "an address");
         if let Some(width) = self.widths.get_mut(at.place() as usize) {
             *width |= bytes;
         }
@@ -744,8 +750,19 @@ impl Kernel {
         });
     }
 
-    /// Says that the iterations of the open loop and the blocks of a launch have each tile of a matrix once, by where an iteration's tile begins.
+    /// Says that the iterations of the open loop and the blocks of a launch have each tile of a matrix once, by where an iteration's tile begins: `origin`, of tiles
+    /// of `tiles` elements, of a matrix of `extents`. The prover shows it by counting all tiles.
     pub(crate) fn deal(
+        &mut self,
+        counter: Expr,
+        origin: [Expr; 2],
+        (extents, tiles): ([Expr; 2], [i64; 2]),
+    ) {
+        self.deal_in_order(counter, origin, (extents, tiles), None);
+    }
+
+    /// As [`Kernel::deal`], in an order that is stated.
+    pub(crate) fn deal_in_order(
         &mut self,
         iteration: Expr,
         origin: [Expr; 2],
@@ -760,11 +777,6 @@ impl Kernel {
             tiles,
             order,
         });
-    }
-
-    /// Says that every launch has exactly so many blocks along an axis.
-    pub(crate) fn blocks_along(&mut self, axis: Axis, count: u64) {
-        self.whole_axes.push((axis, count));
     }
 
     /// Puts what is stated as early as it holds: before all of the kernel where nothing is open and no thread may have left, else here.
@@ -784,18 +796,67 @@ impl Kernel {
         }
     }
 
+    /// As [`Kernel::kept_by_launch`], of a launch that the author's program describes.
+    pub(crate) fn launch_keeps(&mut self, e: Expr, most: Expr) {
+        self.for_modules = true;
+        self.kept_by_launch(e, most);
+    }
+
+    /// As [`Kernel::in_clusters`], of a launch that the author's program describes.
+    pub(crate) fn launch_clusters(&mut self, blocks: [u32; 3]) {
+        self.for_modules |= blocks != [1; 3];
+        self.in_clusters(blocks);
+    }
+
+    /// As [`Kernel::global_at`], of a launch that the author's program describes.
+    pub(crate) fn launch_global(
+        &mut self,
+        name: &str,
+        base: Expr,
+        bytes: i64,
+        extents: Vec<Extent>,
+        strides: Vec<Stride>,
+        role: Role,
+    ) -> View {
+        self.for_modules = true;
+        self.global_at(name, base, bytes, extents, strides, role)
+    }
+
+    /// Says that every launch has exactly so many blocks along an axis; the author's program describes it.
+    pub(crate) fn launch_blocks(&mut self, axis: Axis, count: u64) {
+        self.for_modules = true;
+        self.whole_axes.push((axis, count));
+    }
+
+    /// As [`Kernel::tiling`], of a launch that the author's program describes.
+    pub(crate) fn launch_tiles(&mut self, index: Expr, extent: Expr, tile: i64) {
+        self.for_modules = true;
+        self.tiling(index, extent, tile);
+    }
+
     /// What every launch keeps to: `e` is at most `most`, in every block.
     pub(crate) fn kept_by_launch(&mut self, e: Expr, most: Expr) {
         self.promises.push((e, most));
     }
 
-    /// The finished kernel.
-    ///
-    /// # Panics
-    ///
-    /// With an open loop, region or branch: a mistake of the emitter, not of its input.
-    pub(crate) fn finish(mut self) -> Entry {
-        assert!(self.is_closed(), "a loop, region or branch is still open");
+    /// The finished kernel, for [`Module::build`](crate::Module::build). What its author did wrong, an open loop or branch included, is in it, and every proof
+    /// refuses it for that.
+    pub fn finish(mut self) -> Entry {
+        self.boxes_are_read();
+        // The launches of a module have whole clusters because its program says so.
+        if !self.for_modules {
+            self.check_clusters();
+        }
+        let (with_role, threads) = (self.end_of_roles(), self.block[0]);
+        if with_role > 0 {
+            self.mistake(format!(
+                "roles of {with_role} of the block's {threads} threads: each thread has one"
+            ));
+        } else if !self.is_closed() {
+            self.mistake("a loop, region or branch is still open");
+        }
+        self.scopes.truncate(1);
+        self.own_registers();
         let mistake = self.first_mistake();
         let scope = self.scopes.pop().unwrap_or_default();
         let mut nodes = scope.top;
@@ -821,6 +882,7 @@ impl Kernel {
             widths: self.widths,
             meanings: self.meanings,
             promises: self.promises,
+            for_modules: self.for_modules,
             rings: self.rings,
             tensor_maps: self.tensor_maps,
             pool: self.pool,

@@ -8,19 +8,16 @@
 //! computed at its entry, one that changes with a loop at the top of that loop's body, wherever it was asked for. An
 //! address cannot be written by hand: it is made from an index expression, which comes from a layout.
 //!
-//! Its author sees no registers and no instructions. There are *index expressions* ([`Expr`](crate::index::Expr): coordinates, sizes), typed *values*
+//! Its author sees neither registers nor instructions. There are *index expressions* ([`Expr`](crate::index::Expr): coordinates, sizes), typed *values*
 //! ([`value`](crate::value)), *variables*, which alone are assigned, and *views* of memory and of registers ([`view`](crate::view)). Branches and loops are
 //! closures, so that none stays open. What types cannot exclude is recorded while the kernel is written, and [`Kernel::build`] refuses the kernel for it: a value of another kernel or of a
 //! loop that has ended, an invalid name, a size that its parameter cannot hold.
 //!
-//! What cannot be written: registers, text that was not proven, forged variables, and values of two types in one operation.
+//! What cannot be written at this level: registers, forged variables, and values of two types in one operation. Registers and single instructions have a level of their
+//! own, [`instructions`], whose traits are imported on purpose.
 //!
 //! ```compile_fail
 //! use layout_codegen::ir::Reg;
-//! ```
-//!
-//! ```compile_fail
-//! let entry = layout_codegen::ir::Kernel::new("k", 32).finish();
 //! ```
 //!
 //! ```compile_fail
@@ -43,6 +40,7 @@ mod element;
 mod entry;
 mod hopper;
 mod inst;
+pub mod instructions;
 mod kernel;
 mod meaning;
 mod node;

@@ -11,7 +11,7 @@ use crate::ir::Element;
 
 /// How many elements a buffer has along a mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Extent {
+pub enum Extent {
     /// So many.
     Fixed(i64),
     /// A value of the kernel, such as a parameter.
@@ -29,7 +29,7 @@ pub(crate) enum Extent {
 
 /// From one element to the next along a mode, in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stride {
+pub enum Stride {
     /// A constant.
     Fixed(i64),
     /// A value of the kernel, such as a leading dimension.
@@ -38,7 +38,7 @@ pub(crate) enum Stride {
 
 /// What a kernel does with a buffer of global memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Role {
+pub enum Role {
     /// It only reads it.
     Input,
     /// It writes every element exactly once, and may read an element before that.

@@ -2,7 +2,7 @@
 
 /// A register class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) enum Class {
+pub enum Class {
     /// 16 bits.
     B16,
     /// 32 bits.
@@ -31,7 +31,7 @@ impl Class {
 
 /// A virtual register: it exists in the representation and in the printed text, and the assembler gives it a machine register.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Reg {
+pub struct Reg {
     /// Its class.
     pub(crate) class: Class,
     /// Its number within the class.
@@ -40,7 +40,7 @@ pub(crate) struct Reg {
 
 /// A guard: a predicate register, or its negation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct Pred {
+pub struct Pred {
     /// The register, of class [`Class::Pred`].
     pub(crate) reg: Reg,
     /// True where the guard holds if the register does not.
@@ -51,11 +51,18 @@ impl Pred {
     /// The opposite guard.
     #[must_use]
     #[allow(clippy::should_implement_trait)] // A guard is negated where it is used: `p.not()` reads in the order of `@!p`.
-    pub(crate) fn not(self) -> Self {
+    pub fn not(self) -> Self {
         Self {
             negated: !self.negated,
             ..self
         }
+    }
+}
+
+impl Reg {
+    /// Its class.
+    pub fn class(self) -> Class {
+        self.class
     }
 }
 
@@ -70,7 +77,7 @@ impl From<Reg> for Pred {
 
 /// A source operand: a register or a literal. Floats are kept by their bits, so that operands compare exactly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Src {
+pub enum Src {
     /// A register.
     Reg(Reg),
     /// An integer literal.
@@ -107,7 +114,7 @@ impl From<f64> for Src {
 
 /// The type of an instruction's operands.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Type {
+pub enum Type {
     /// 16 bits without a meaning.
     B16,
     /// 32 bits without a meaning.
@@ -211,7 +218,7 @@ impl Cmp {
 
 /// Two predicates to one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Logic {
+pub enum Logic {
     /// Both.
     And,
     /// At least one.

@@ -265,7 +265,7 @@ impl Kernel {
             let position = k.pool.add(before, block);
             let (at, how) = k.tile_at(tiles, order, position)?;
             let origin = [0, 1].map(|mode: usize| k.pool.scale(at[mode], tiles.tile[mode]));
-            k.deal(iteration, origin, (tiles.extents, tiles.tile), how);
+            k.deal_in_order(iteration, origin, (tiles.extents, tiles.tile), how);
             body(
                 k,
                 PersistentTile {

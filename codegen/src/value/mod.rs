@@ -80,6 +80,8 @@ pub enum BrainPair {}
 pub trait Kind: Copy + std::fmt::Debug + sealed::Sealed {
     /// What it is in memory, alone or as one of two.
     const ELEMENT: Element;
+    /// The type that its instructions take.
+    const TYPE: Type;
 }
 
 /// A type of floats.
@@ -96,12 +98,10 @@ pub trait Float: Kind {}
 
 /// Types of values are those of registers, and these are all: the trait is out of reach for others.
 mod sealed {
-    use crate::ir::{Class, Type};
+    use crate::ir::Class;
 
     /// A type of this list.
     pub(crate) trait Sealed {
-        /// The type that its instructions take.
-        const TYPE: Type;
         /// The registers that hold it.
         const CLASS: Class;
     }
@@ -110,12 +110,12 @@ mod sealed {
 macro_rules! kinds {
     ($($rust:ty, $ty:ident, $class:ident, $element:ident;)*) => { $(
         impl sealed::Sealed for $rust {
-            const TYPE: Type = Type::$ty;
             const CLASS: Class = Class::$class;
         }
 
         impl Kind for $rust {
             const ELEMENT: Element = Element::$element;
+            const TYPE: Type = Type::$ty;
         }
     )* };
 }
@@ -291,7 +291,7 @@ impl<T: Kind> Value<T> {
 }
 
 /// The type by which a value is moved and selected.
-pub(crate) fn moved(ty: Type) -> Type {
+pub fn moved(ty: Type) -> Type {
     match ty {
         Type::F32 | Type::F64 => ty,
         _ => Type::B32,

@@ -599,7 +599,7 @@ impl Kernel {
 }
 
 /// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
-pub(crate) fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
+pub fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
     use layout_core::Swizzle;
     let up = bytes.trailing_zeros();
     let s = layout.swizzle();

@@ -12,7 +12,7 @@ use crate::ir::{Address, Arrangement, Kernel, LoopHandle, Place, Reg, Stride};
 /// Modes are those of the views, in their order ([`View::transposed`] reverses them), so that one mode may be contiguous on one
 /// side only.
 #[derive(Clone, Debug)]
-pub(crate) struct Choice {
+pub struct Choice {
     when: Reg,
     /// Where it holds, and where it does not.
     sides: [View; 2],
@@ -24,7 +24,7 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// The first view where `when` holds, else the second.
-    pub(crate) fn new(k: &mut Kernel, when: Reg, sides: [&View; 2]) -> Result<Self, LayoutError> {
+    pub fn new(k: &mut Kernel, when: Reg, sides: [&View; 2]) -> Result<Self, LayoutError> {
         let bases = [sides[0].base(k)?, sides[1].base(k)?];
         let base = choose(k, when, bases);
         Ok(Self {
@@ -37,7 +37,7 @@ impl Choice {
 
     /// The place that is at coordinates in each of two views, its address kept as one value: strides are chosen where the coordinates are the
     /// same, and addresses where they are not.
-    pub(crate) fn at(
+    pub fn at(
         k: &mut Kernel,
         when: Reg,
         sides: [&View; 2],
@@ -56,7 +56,7 @@ impl Choice {
     }
 
     /// The same place where it is known which side is taken: inside a branch.
-    pub(crate) fn known(&self, when: bool) -> Self {
+    pub fn known(&self, when: bool) -> Self {
         Self {
             known: Some(usize::from(!when)),
             ..self.clone()
@@ -64,7 +64,7 @@ impl Choice {
     }
 
     /// The place that is `by` further, on either side.
-    pub(crate) fn moved(&self, k: &mut Kernel, by: [&[Expr]; 2]) -> Result<Self, LayoutError> {
+    pub fn moved(&self, k: &mut Kernel, by: [&[Expr]; 2]) -> Result<Self, LayoutError> {
         let distance = self.distance(k, by)?;
         let mut sides = self.sides.clone();
         for (side, by) in sides.iter_mut().zip(by) {
@@ -80,7 +80,7 @@ impl Choice {
 
     /// The same place by an address that a loop carries: it moves by one addition an iteration.
     #[must_use]
-    pub(crate) fn carried(&self, k: &mut Kernel, name: &str, of: &LoopHandle) -> Self {
+    pub fn carried(&self, k: &mut Kernel, name: &str, of: &LoopHandle) -> Self {
         Self {
             base: k.induction_value(name, self.base, of),
             ..self.clone()
@@ -88,7 +88,7 @@ impl Choice {
     }
 
     /// The address of the element that is `by` further: nowhere, if that is empty.
-    pub(crate) fn element(
+    pub fn element(
         &self,
         k: &mut Kernel,
         by: [&[Expr]; 2],

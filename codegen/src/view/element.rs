@@ -10,9 +10,9 @@ use crate::ir::{Address, Arrangement, Kernel, LoopHandle, Place, Space, Stride};
 /// A coordinate that is 0 in one turn of a loop and 1 in the next, such as which of two stages is filled: addresses alternate by one
 /// exclusive or a turn.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Turn<'a> {
+pub struct Turn<'a> {
     /// The coordinate, as it stands in addresses: a variable that no register holds.
-    pub(crate) stage: Expr,
+    pub stage: Expr,
     name: &'static str,
     /// What it is, from the loop's counter.
     value: Expr,
@@ -21,7 +21,7 @@ pub(crate) struct Turn<'a> {
 
 impl<'a> Turn<'a> {
     /// The coordinate called `name` that equals `value`, which is 0 in the first turn.
-    pub(crate) fn new(k: &mut Kernel, name: &'static str, value: Expr, of: &'a LoopHandle) -> Self {
+    pub fn new(k: &mut Kernel, name: &'static str, value: Expr, of: &'a LoopHandle) -> Self {
         let level = k.pool.facts(of.counter).level;
         Self {
             stage: k.pool.var(name, 0, 1, level),

@@ -24,8 +24,8 @@
 //! ```
 
 mod buffer;
-mod choice;
-mod element;
+pub(crate) mod choice;
+pub(crate) mod element;
 mod error;
 mod fragment;
 mod partition;
@@ -43,12 +43,11 @@ mod uses;
 mod words;
 
 pub use buffer::View;
-pub(crate) use buffer::in_bytes;
-pub(crate) use choice::Choice;
-pub(crate) use element::Turn;
+pub use buffer::in_bytes;
 pub use error::ViewError;
 pub use fragment::{Combine, Fragment, Multiplicand, Packed};
 pub use partition::Partition;
-pub(crate) use tma::{PERIOD, panels};
+pub(crate) use tma::PERIOD;
+pub use tma::panels;
 pub use transfer::Values;
 pub use uses::Use;

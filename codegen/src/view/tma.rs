@@ -21,7 +21,7 @@ const WIDEST: i64 = 128;
 
 /// (row, column) → element of a tile that boxes of TMA fill and matrix descriptors describe: panels of rows of 128 bytes, or fewer where the tile has fewer, their
 /// 16-byte pieces permuted by the row.
-pub(crate) fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError> {
+pub fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError> {
     let [rows, columns] = shape;
     let width = [WIDEST, 64, 32]
         .into_iter()

@@ -12,7 +12,7 @@
 //! }}
 //! ```
 
-use layout_codegen::gemm::{MapArgument, Mode};
+use layout_codegen::tensor_map::MapArgument;
 use serde_json::{Value, json};
 
 use super::{Contract, ContractBuffer, ContractLaunch, Source, WORKSPACE, number};
@@ -70,7 +70,7 @@ fn one(
     let params = step.args.iter().zip(&launch.names).map(|(arg, name)| {
         let (kind, value) = match (contract.source(arg), arg) {
             (Source::Number(scalar), _) => typed(scalar),
-            (Source::Map(buffer, offset, _), StepArg::TensorMap(_, map)) => {
+            (Source::Map(buffer, offset, _), StepArg::TensorMap(_, _, map)) => {
                 ("tensor_map", tensor_map(&address(buffer, offset), map))
             }
             (Source::Buffer(buffer, offset) | Source::Map(buffer, offset, _), _) => {
@@ -137,10 +137,7 @@ fn memory(b: &ContractBuffer) -> Value {
 /// A tensor map: what the driver's encoding takes, dimensions innermost first.
 fn tensor_map(of: &Value, map: &MapArgument) -> Value {
     let encoding = map.encoding();
-    let [inner, outer] = map
-        .modes
-        .map_or(["columns", "rows"], |modes| modes.map(Mode::name));
-    let mut dimensions = vec![inner, outer];
+    let mut dimensions = map.dimensions.to_vec();
     dimensions.extend(map.layers.map(|_| "batch"));
     let mut value = json!({
         "tensor_map": of,

@@ -20,8 +20,9 @@ mod python;
 mod rust;
 
 use layout_codegen::Formulas;
-use layout_codegen::gemm::{Declared, MapEncoding, MapSource};
 use layout_codegen::prove::Assumed;
+use layout_codegen::tensor_map::MapEncoding;
+use tilewright_kernels::gemm::Declared;
 
 pub use language::{Language, UnknownLanguage};
 
@@ -205,13 +206,9 @@ impl Contract {
             },
             StepArg::Workspace(offset) => Source::Buffer(WORKSPACE, *offset),
             StepArg::Value(scalar) => Source::Number(scalar),
-            StepArg::TensorMap(name, map) => {
-                let offset = match map.of {
-                    MapSource::Workspace(offset) => offset,
-                    _ => 0,
-                };
+            StepArg::TensorMap(name, offset, map) => {
                 let buffer = name.as_deref().unwrap_or(WORKSPACE);
-                Source::Map(buffer, offset, map.encoding())
+                Source::Map(buffer, *offset, map.encoding())
             }
         }
     }

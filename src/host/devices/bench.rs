@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use layout_codegen::devices::{Action, Operand, Placement};
-use layout_codegen::gemm::{DataType, Trans};
 use layout_codegen::ir::Element;
 use layout_core::devices::Movement;
 use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, Matrix as CublasMatrix, Scalar};
 use tilewright_gpu::nccl::{Nccl, NcclType};
 use tilewright_gpu::{Deadline, GpuError};
+use tilewright_kernels::devices::{Action, Operand, Placement};
+use tilewright_kernels::gemm::{DataType, Trans};
 
 use super::collective::added;
 use super::on_gpu::Session;
@@ -60,7 +60,7 @@ enum Collective {
     ReduceScatter(Element, NcclType),
 }
 
-/// Times a product over GPUs. `alone` is the same with everything in its place ([`Program::alone`](layout_codegen::devices::Program::alone)).
+/// Times a product over GPUs. `alone` is the same with everything in its place ([`Program::alone`](tilewright_kernels::devices::Program::alone)).
 ///
 /// # Errors
 ///

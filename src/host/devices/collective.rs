@@ -1,6 +1,5 @@
 //! Collective operations on the memory of devices: runs of bytes, and sums of elements.
 
-use layout_codegen::devices::{Action, Collective, CollectiveKind, DevicesError, Program};
 #[cfg(feature = "gpu")]
 use layout_codegen::ir::Element;
 #[cfg(feature = "gpu")]
@@ -8,6 +7,7 @@ use tilewright_gpu::{
     GpuError, Stream,
     nccl::{Nccl, NcclType},
 };
+use tilewright_kernels::devices::{Action, Collective, CollectiveKind, DevicesError, Program};
 
 use super::DevicesRunError;
 use super::storage::Storage;

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use layout_codegen::devices::DevicesError;
-use layout_codegen::gemm::PlanError;
 #[cfg(feature = "gpu")]
 use tilewright_gpu::GpuError;
+use tilewright_kernels::devices::DevicesError;
+use tilewright_kernels::gemm::PlanError;
 
 use crate::host::{OperandError, RunError};
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use layout_codegen::Arch;
-use layout_codegen::devices::{
+use tilewright_kernels::devices::{
     Action, Content, Operand, Placement, Product, Program, ProgramProof,
 };
-use layout_codegen::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, Plan, PlanError};
+use tilewright_kernels::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, Plan, PlanError};
 
 use super::storage::{Span, Storage};
 use super::{DevicesRunError, collective};
@@ -86,7 +86,7 @@ impl DeviceGemm {
     ///
     /// # Errors
     ///
-    /// As [`DeviceGemm::new`]; [`DevicesError::Fault`](layout_codegen::devices::DevicesError::Fault) only of a program that names what does not
+    /// As [`DeviceGemm::new`]; [`DevicesError::Fault`](tilewright_kernels::devices::DevicesError::Fault) only of a program that names what does not
     /// exist.
     pub fn unproven<E>(
         program: Program,

@@ -10,9 +10,9 @@
 //!
 //! ```
 //! use tilewright::codegen::Arch;
-//! use tilewright::codegen::devices::Placement;
-//! use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-//! use tilewright::codegen::registry::plan_named;
+//! use tilewright::kernels::devices::Placement;
+//! use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+//! use tilewright::kernels::gemm::registry::plan_named;
 //! use tilewright::host::devices::{DeviceGemm, DevicesRunError, Emulation};
 //! use tilewright::host::{Inputs, check};
 //!
@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Program`]: layout_codegen::devices::Program
+//! [`Program`]: tilewright_kernels::devices::Program
 
 #[cfg(feature = "gpu")]
 mod bench;

@@ -4,7 +4,7 @@
 //! and what no flag orders happens in either order. Kernels run one at a time, each with all checks of the emulator; between operations the accesses
 //! are checked for races ([`watch`](super::watch)). Memory that nobody wrote is NaN, which a product that comes too early multiplies.
 
-use layout_codegen::devices::{Action, CollectiveKind, Op, Region};
+use tilewright_kernels::devices::{Action, CollectiveKind, Op, Region};
 
 use super::collective::runs;
 use super::jobs::Job;

@@ -12,11 +12,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::ops::Range;
 use std::time::Duration;
 
-use layout_codegen::devices::{Action, DevicesError, Region};
-use layout_codegen::gemm::{Bias, Gemm, Trans};
 use layout_core::devices::Block;
 use tilewright_gpu::nccl::{Id, Nccl};
 use tilewright_gpu::{Buffer, Deadline, Event, Gpu, GpuError, Pitched, Stream};
+use tilewright_kernels::devices::{Action, DevicesError, Region};
+use tilewright_kernels::gemm::{Bias, Gemm, Trans};
 
 use super::collective::enqueue;
 use super::on_gpu::{Ready, at, load, placed_error};

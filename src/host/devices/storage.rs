@@ -3,10 +3,10 @@
 //! A block lies row by row as its operand is stored: a transposed one by the columns of the product. Rows begin at multiples of 16 bytes, whatever
 //! the width, so that every kernel takes its fast path.
 
-use layout_codegen::devices::{Operand, Program};
-use layout_codegen::gemm::{DataType, Gemm, Trans};
 use layout_codegen::ir::Element;
 use layout_core::devices::Block;
+use tilewright_kernels::devices::{Operand, Program};
+use tilewright_kernels::gemm::{DataType, Gemm, Trans};
 
 use crate::host::Matrix;
 

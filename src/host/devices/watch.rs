@@ -3,7 +3,7 @@
 //! It goes by what happened, where the prover goes by the program: each stream carries a clock, a flag the clock of the stream that set it, and two
 //! accesses to the same elements are in order if the later one's stream had seen the earlier one.
 
-use layout_codegen::devices::{Action, Op, Program, Region};
+use tilewright_kernels::devices::{Action, Op, Program, Region};
 
 /// An access that has happened.
 struct Access {

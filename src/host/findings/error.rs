@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use layout_codegen::gemm::DataType;
+use tilewright_kernels::gemm::DataType;
 
 use super::{FORMAT, MOST_PARTS, VERSION};
 

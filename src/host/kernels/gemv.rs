@@ -1,8 +1,8 @@
 //! Products of few rows with a large matrix.
 
 use layout_codegen::Arch;
-use layout_codegen::gemm::{DataType, Gemm, Operands, Trans};
 use layout_codegen::ir::Element;
+use tilewright_kernels::gemm::{DataType, Gemm, Operands, Trans};
 use tilewright_kernels::gemv::{Gemv, gemv};
 use tilewright_kernels::{KernelError, Proven};
 

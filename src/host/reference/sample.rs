@@ -7,7 +7,7 @@
 //! rows 0, 3, 6 and columns 0, 4 of a 7×5 C:   [3 rows of A] · [2 columns of B]
 //! ```
 
-use layout_codegen::gemm::{Bias, DataType, Gemm, Trans};
+use tilewright_kernels::gemm::{Bias, DataType, Gemm, Trans};
 
 use super::{Check, Expected, Inputs, judged, of_columns, of_rows, of_these_rows, spread};
 use crate::host::{Matrix, OperandError};
@@ -78,7 +78,7 @@ impl Sample {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use layout_codegen::gemm::Operands;
+    use tilewright_kernels::gemm::Operands;
 
     /// C in f64 by its definition, rounded to f32.
     fn product(problem: &Gemm, inputs: &Inputs) -> Matrix {

@@ -1,6 +1,6 @@
 //! Arguments matched with parameters by name and type: what both devices then launch.
 
-use layout_codegen::gemm::{MapArgument, MapSource};
+use layout_codegen::tensor_map::MapArgument;
 
 use super::arg::{Arg, Buffer, Role, Scalar};
 use super::error::{ArgError, RunError};
@@ -38,8 +38,8 @@ pub(crate) enum Value {
     /// The address of the workspace plus so many bytes.
     Workspace(u64),
     Scalar(Scalar),
-    /// A tensor map of a buffer, by its number; of the workspace without one.
-    TensorMap(Option<usize>, MapArgument),
+    /// A tensor map of a buffer, by its number, or of the workspace without one, from so many bytes on.
+    TensorMap(Option<usize>, u64, MapArgument),
 }
 
 /// Where the buffers and the workspace lie.
@@ -57,13 +57,9 @@ impl Addresses {
             Value::Buffer(i) => Here::Address(buffer(*i)),
             Value::Workspace(offset) => Here::Address(self.workspace + offset),
             Value::Scalar(scalar) => Here::Scalar(scalar),
-            Value::TensorMap(of, map) => {
-                let address = match (of, map.of) {
-                    (Some(i), _) => buffer(*i),
-                    (None, MapSource::Workspace(offset)) => self.workspace + offset,
-                    (None, _) => 0,
-                };
-                Here::TensorMap(address, map)
+            Value::TensorMap(of, offset, map) => {
+                let array = of.map_or(self.workspace, buffer);
+                Here::TensorMap(array + offset, map)
             }
         }
     }
@@ -169,12 +165,12 @@ pub(crate) fn bind<'n, 'a, K: Runnable + ?Sized>(
     let value = |arg: &StepArg| match arg {
         StepArg::Workspace(offset) => Ok(Value::Workspace(*offset)),
         StepArg::Value(scalar) => Ok(Value::Scalar(scalar.clone())),
-        StepArg::TensorMap(None, map) => Ok(Value::TensorMap(None, *map)),
-        StepArg::TensorMap(Some(name), map) => {
+        StepArg::TensorMap(None, offset, map) => Ok(Value::TensorMap(None, *offset, *map)),
+        StepArg::TensorMap(Some(name), offset, map) => {
             let found = buffers.iter().position(|(known, _)| known == name);
             let reason = || format!("its launch has a tensor map of `{name}`, which is no buffer");
             found
-                .map(|i| Value::TensorMap(Some(i), *map))
+                .map(|i| Value::TensorMap(Some(i), *offset, *map))
                 .ok_or_else(|| RunError::Refused { reason: reason() })
         }
         StepArg::Argument(name) => {

@@ -1,9 +1,9 @@
 //! Constants of `kernel!` as kernels that can be run: the grid from m and n, all other parameters by name.
 
-use layout_codegen::gemm::{CompiledKernel, MapSource, Operands, Trans};
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
-use layout_codegen::registry::plan_named;
+use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::{CompiledKernel, MapSource, Operands, Trans};
 
 use super::element::BufferType;
 use super::error::RunError;
@@ -45,7 +45,7 @@ fn matrix_bytes((rows, cols): (u64, u64), ld: u64, element: BufferType) -> u64 {
 ///
 /// ```
 /// # #[cfg(feature = "kernel")] {
-/// use tilewright::codegen::gemm::CompiledKernel;
+/// use tilewright::kernels::gemm::CompiledKernel;
 /// use tilewright::host::{Arg, On, run};
 /// use tilewright::kernel;
 ///
@@ -75,7 +75,7 @@ impl Runnable for CompiledKernel {
 
     fn params(&self) -> Vec<Param> {
         let elements = elements(self);
-        let param = |param: &layout_codegen::gemm::CompiledParam| {
+        let param = |param: &tilewright_kernels::gemm::CompiledParam| {
             let limit = match param.name {
                 "m" => Some(self.limits[0]),
                 "n" => Some(self.limits[1]),
@@ -171,8 +171,12 @@ impl Runnable for CompiledKernel {
             scalars.size("ldb")?,
             scalars.size("ldc")?,
         ];
+        let of = |name: &str| {
+            let map = self.maps.iter().find(|(known, _)| *known == name);
+            map.map(|(_, map)| buffer(map.of).to_owned())
+        };
         let arg = |name: &str| match self.tensor_map(name, [m, n, k], lds) {
-            Some(map) => StepArg::TensorMap(Some(buffer(map.of).to_owned()), map),
+            Some(map) => StepArg::TensorMap(of(name), 0, map),
             None => StepArg::Argument(name.to_owned()),
         };
         let step = Step {

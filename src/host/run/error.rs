@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use layout_codegen::gemm::PlanError;
 use layout_codegen::{ContractError, Elements};
 #[cfg(feature = "emulator")]
 use ptx_emulator::{MemoryError, ParseError};
@@ -10,6 +9,7 @@ use ptx_emulator::{MemoryError, ParseError};
 use tilewright_gpu::GpuError;
 #[cfg(feature = "opencl")]
 use tilewright_gpu::opencl::ClDeviceError;
+use tilewright_kernels::gemm::PlanError;
 
 use super::arg::Role;
 

@@ -5,15 +5,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use layout_codegen::Arch;
-use layout_codegen::gemm::mma_sync::WAYS_TO_STORE;
+use layout_codegen::ir::ParamKind;
+use layout_codegen::prove::{AccessProof, Assumed};
+use tilewright_kernels::gemm::mma_sync::WAYS_TO_STORE;
 #[cfg(feature = "opencl")]
-use layout_codegen::gemm::opencl::EmittedOpenCl;
-use layout_codegen::gemm::{
+use tilewright_kernels::gemm::opencl::EmittedOpenCl;
+use tilewright_kernels::gemm::{
     Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, MapSource, Plan,
     PlanError, Schedule,
 };
-use layout_codegen::ir::ParamKind;
-use layout_codegen::prove::{AccessProof, Assumed};
 
 use super::super::fit::operand_bytes;
 use super::super::{Inputs, Matrix};
@@ -24,12 +24,12 @@ use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 
 /// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
 /// epilogue has one, `bias`; of a plan with an epilogue of its own
-/// ([`with_epilogue`](layout_codegen::gemm::mma_sync::MmaPlan::with_epilogue)), also what that reads.
+/// ([`with_epilogue`](tilewright_kernels::gemm::mma_sync::MmaPlan::with_epilogue)), also what that reads.
 ///
 /// ```
 /// use tilewright::codegen::Arch;
-/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-/// use tilewright::codegen::registry::plan_named;
+/// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+/// use tilewright::kernels::gemm::registry::plan_named;
 /// use tilewright::host::{GemmKernel, Inputs, On, check, run};
 ///
 /// let plan = plan_named("mma-f16-64x64x32")?;
@@ -352,15 +352,19 @@ fn step_arg(argument: &Argument) -> StepArg {
         (ArgumentValue::Bias, _) => return named("bias"),
         (ArgumentValue::Given, _) => return named(&argument.name),
         (ArgumentValue::Workspace(offset), _) => return StepArg::Workspace(offset),
-        (ArgumentValue::TensorMap(map), _) => {
-            let name = match map.of {
+        (ArgumentValue::TensorMap(of, map), _) => {
+            let name = match of {
                 MapSource::A => Some("A".to_owned()),
                 MapSource::B => Some("B".to_owned()),
                 MapSource::C => Some("C".to_owned()),
                 MapSource::Given => Some(argument.name.clone()),
                 MapSource::Workspace(_) => None,
             };
-            return StepArg::TensorMap(name, map);
+            let offset = match of {
+                MapSource::Workspace(offset) => offset,
+                _ => 0,
+            };
+            return StepArg::TensorMap(name, offset, map);
         }
         (ArgumentValue::Int(v), ParamKind::U64) => Scalar::U64(v),
         (ArgumentValue::Int(v), _) => Scalar::U32(v as u32),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use layout_codegen::gemm::{MapArgument, MapType};
 use layout_codegen::prove::AccessProof;
+use layout_codegen::tensor_map::{MapArgument, MapType};
 use ptx_emulator::{
     Arg, Counters, GlobalMemory, InstructionCounter, Launch, Module, Options, Report,
     TensorElement, TensorMap, TensorSwizzle, run,

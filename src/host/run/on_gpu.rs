@@ -1,10 +1,11 @@
 //! A bound run on a GPU.
 
-use layout_codegen::gemm::{Declared, MapArgument, MapType};
+use layout_codegen::tensor_map::{MapArgument, MapType};
 use tilewright_gpu::{
     Arg, Buffer, Gpu, GpuError, Kernel, L2Promotion, LaunchConfig, MapElement, MapSwizzle, Stream,
     TensorMap, TensorMapSpec, TimeOptions,
 };
+use tilewright_kernels::gemm::Declared;
 
 use super::arg::{self, Role, Scalar};
 use super::bind::{Addresses, Bound, BoundStep, Here, Value, WORKSPACE_ALIGNMENT};

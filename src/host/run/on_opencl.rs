@@ -15,8 +15,8 @@ const GUARD: usize = 256;
 ///
 /// ```no_run
 /// use tilewright::banks::AMD_GCN;
-/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, opencl};
-/// use tilewright::codegen::registry::plan_named;
+/// use tilewright::kernels::gemm::{DataType, Gemm, Operands, opencl};
+/// use tilewright::kernels::gemm::registry::plan_named;
 /// use tilewright::gpu::opencl::ClDevice;
 /// use tilewright::host::{GemmKernel, Inputs, check, run_on_opencl};
 ///

@@ -23,8 +23,8 @@ pub enum Ran {
 ///
 /// ```
 /// use tilewright::codegen::Arch;
-/// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-/// use tilewright::codegen::registry::plan_named;
+/// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+/// use tilewright::kernels::gemm::registry::plan_named;
 /// use tilewright::host::{GemmKernel, Inputs, On, run};
 ///
 /// let plan = plan_named("sgemm-maxas-64")?;
@@ -298,8 +298,8 @@ impl Outcome {
     ///
     /// ```
     /// use tilewright::codegen::Arch;
-    /// use tilewright::codegen::gemm::{DataType, Gemm, Operands, Schedule};
-    /// use tilewright::codegen::registry::plan_named;
+    /// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+    /// use tilewright::kernels::gemm::registry::plan_named;
     /// use tilewright::host::{GemmKernel, Inputs, On, run};
     ///
     /// let plan = plan_named("wgmma-f16-128x128x64")?;

@@ -105,7 +105,7 @@ impl Runnable for Proven {
         let args = Proven::params(self).iter().map(|p| {
             let map = maps.iter().find(|(name, ..)| *name == p.name);
             match map {
-                Some((_, buffer, map)) => StepArg::TensorMap(Some(buffer.clone()), *map),
+                Some((_, buffer, map)) => StepArg::TensorMap(Some(buffer.clone()), 0, *map),
                 None => StepArg::Argument(p.name.clone()),
             }
         });

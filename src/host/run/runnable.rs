@@ -3,9 +3,9 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use layout_codegen::gemm::MapArgument;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::{AccessProof, Assumed};
+use layout_codegen::tensor_map::MapArgument;
 use layout_codegen::{Elements, Formulas};
 
 use super::arg::{Arg, Role, Scalar};
@@ -240,8 +240,8 @@ pub enum StepArg {
     Workspace(u64),
     /// This value.
     Value(Scalar),
-    /// A tensor map of the buffer that is the argument of this name; of the workspace without a name.
-    TensorMap(Option<String>, MapArgument),
+    /// A tensor map of the buffer that is the argument of this name, or of the workspace without a name, from so many bytes on.
+    TensorMap(Option<String>, u64, MapArgument),
 }
 
 /// The launches of one run, in order; none if there is nothing to do. [`Runnable`] shows them.
@@ -274,7 +274,7 @@ pub enum Stores {
 /// A kernel that [`run`](super::run()) runs: its text, its parameters, and its launches for given scalar arguments.
 ///
 /// Implemented by [`GemmKernel`](super::GemmKernel) (a plan with a problem), by [`Proven`](layout_codegen::Proven) (a kernel of your own), by
-/// [`CompiledKernel`](layout_codegen::gemm::CompiledKernel) (a constant of `kernel!`) and by [`PtxKernel`](super::PtxKernel) (any text).
+/// [`CompiledKernel`](tilewright_kernels::gemm::CompiledKernel) (a constant of `kernel!`) and by [`PtxKernel`](super::PtxKernel) (any text).
 /// A type of your own says the same of itself:
 ///
 /// ```

@@ -17,12 +17,12 @@ mod hopper_gemm;
 
 use half::{bf16, f16};
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{MmaPlan, PLANS};
-use tilewright::codegen::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
 use tilewright::host::{Arg, GemmKernel, Role};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
+use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
+use tilewright::kernels::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
 use tilewright::kernels::norm::RmsNorm;
 
 use super::{Runs, Subject, outcome, seen};

@@ -5,11 +5,11 @@
 mod examples;
 mod plans;
 
-use tilewright::codegen::gemm::Schedule;
 use tilewright::emulator::{Options, Report};
 use tilewright::host::{
     Arg, Launches, On, Outcome, Param, RunError, RunOptions, Runnable, Scalars, run_with,
 };
+use tilewright::kernels::gemm::Schedule;
 
 use crate::common::emulated::strict;
 use plans::Family;

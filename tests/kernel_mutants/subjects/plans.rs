@@ -12,11 +12,11 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use tilewright::codegen::Arch;
-use tilewright::codegen::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
-use tilewright::codegen::gemm::{Alignment, DataType, Emitted, Gemm, Plan, Schedule, Turns};
 use tilewright::codegen::ir::Element;
-use tilewright::codegen::registry::plan_named;
 use tilewright::host::{GemmKernel, Inputs, Matrix};
+use tilewright::kernels::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
+use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::{Alignment, DataType, Emitted, Gemm, Plan, Schedule, Turns};
 
 use super::{Runs, Subject, outcome, seen};
 

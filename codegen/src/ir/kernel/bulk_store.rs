@@ -31,6 +31,8 @@ impl Kernel {
 
     /// The box at the element `from` of shared memory to where it begins at `to` (rows, columns, before them leading modes), by the threads where `only` holds.
     pub(crate) fn store_box(&mut self, map: MapHandle, to: &[Expr], from: Address, only: Reg) {
+        self.own(map.kernel(), "a tensor map");
+        self.own(from.kernel(), "an address");
         let coordinates = to.iter().rev().map(|&e| self.value(e)).collect();
         let inst = BulkStore::Box {
             from,

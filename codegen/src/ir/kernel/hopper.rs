@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use layout_core::LayoutError;
 use layout_core::atoms::MmaAtom;
+use layout_core::{LayoutError, MatrixDescriptor};
 
 use super::Kernel;
-use crate::index::Expr;
+use crate::index::{Expr, PoolId};
 use crate::ir::hopper::{Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
 use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::Node;
@@ -17,20 +17,22 @@ use crate::view::View;
 
 /// A ring under construction: its number, and the view of its mbarriers.
 #[derive(Clone, Debug)]
-pub(crate) struct RingHandle {
+pub struct RingHandle {
     number: usize,
     pub(super) stages: i64,
     pub(super) lag: i64,
     takers: u32,
     overlaps: bool,
     barriers: View,
+    kernel: PoolId,
 }
 
 /// A tensor map: its number, and where it is.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MapHandle {
+pub struct MapHandle {
     number: usize,
     address: Reg,
+    kernel: PoolId,
 }
 
 impl RingHandle {
@@ -54,6 +56,11 @@ impl MapHandle {
     /// Which of the kernel's tensor maps it is.
     pub(super) fn number(self) -> usize {
         self.number
+    }
+
+    /// The kernel that it is of.
+    pub(super) fn kernel(self) -> PoolId {
+        self.kernel
     }
 
     /// The register of its address.
@@ -116,6 +123,7 @@ impl Kernel {
             takers,
             overlaps,
             barriers,
+            kernel: self.pool.id(),
         })
     }
 
@@ -196,6 +204,7 @@ impl Kernel {
         side: Side,
         index: Expr,
     ) -> Result<Address, LayoutError> {
+        self.own(ring.kernel, "a ring");
         let which = match side {
             Side::Full | Side::Empty => {
                 let slot = self.slot(ring, index);
@@ -342,6 +351,7 @@ impl Kernel {
         MapHandle {
             number: self.tensor_maps.len() - 1,
             address,
+            kernel: self.pool.id(),
         }
     }
 
@@ -352,6 +362,7 @@ impl Kernel {
 
     /// A tensor map is brought near by the threads where `only` holds, before it is needed.
     pub(crate) fn prefetch_map(&mut self, map: MapHandle, only: Reg) {
+        self.own(map.kernel, "a tensor map");
         let descriptor = map.address;
         self.push_hopper(Some(only.into()), Hopper::PrefetchMap { descriptor });
     }
@@ -366,6 +377,8 @@ impl Kernel {
         ring: &RingHandle,
         index: Expr,
     ) -> Result<(), LayoutError> {
+        self.own(map.kernel, "a tensor map");
+        self.own(to.kernel(), "an address");
         let barrier = self.barrier_of(ring, Side::Full, index)?;
         let coordinates = from.iter().rev().map(|&e| self.value(e)).collect();
         self.push_hopper(
@@ -384,8 +397,30 @@ impl Kernel {
         Ok(())
     }
 
-    /// An operand of `wgmma` whose first element is that of a view at coordinates. It has one of the three swizzles.
+    /// An operand of `wgmma` in the stage of a ring that an iteration of the pipeline reads: its first element is that of `view` at coordinates, and `descriptor` is
+    /// that of the view's layout, which has one of the three swizzles.
+    ///
+    /// # Errors
+    ///
+    /// Coordinates that are not those of the view.
     pub(crate) fn matrix(
+        &mut self,
+        (view, at): (&View, &[Expr]),
+        (descriptor, k_major): (&MatrixDescriptor, bool),
+        (ring, iteration): (&RingHandle, Expr),
+    ) -> Result<Matrix, LayoutError> {
+        self.own(ring.kernel, "a ring");
+        let strides = Strides {
+            leading: descriptor.leading_bytes,
+            stride: descriptor.stride_bytes,
+            mode: descriptor.mode(),
+        };
+        let stage = Self::stage_use(ring, iteration);
+        self.matrix_by((view, at), k_major, strides, stage)
+    }
+
+    /// As [`Kernel::matrix`], by the fields of the descriptor.
+    pub(crate) fn matrix_by(
         &mut self,
         (of, by): (&View, &[Expr]),
         k_major: bool,
@@ -414,19 +449,23 @@ impl Kernel {
     /// Neighbours of a row of a stage, from `at` on, to registers of 4 bytes.
     pub(crate) fn fetch(&mut self, to: &[Reg], at: Address, ring: &RingHandle, index: Expr) {
         self.note_width(at, 4 * to.len() as u32);
+        self.own(ring.kernel, "a ring");
         let stage = Self::stage_use(ring, index);
         let to = to.to_vec();
         self.push_hopper(None, Hopper::Fetch { at, to, stage });
     }
 
+    /// The warpgroup's registers are written before MMAs that follow read them: `wgmma.fence`.
     pub(crate) fn wgmma_fence(&mut self) {
         self.push_hopper(None, Hopper::WgmmaFence);
     }
 
+    /// The MMAs since the last commit are a group: `wgmma.commit_group`.
     pub(crate) fn wgmma_commit(&mut self) {
         self.push_hopper(None, Hopper::WgmmaCommit);
     }
 
+    /// Waits until at most `pending` groups of MMAs are in flight: `wgmma.wait_group`.
     pub(crate) fn wgmma_wait(&mut self, pending: u32) {
         self.push_hopper(None, Hopper::WgmmaWait { pending });
     }
@@ -439,6 +478,9 @@ impl Kernel {
         (a, b): (Factor, Matrix),
         (begins, add): (bool, Reg),
     ) {
+        for matrix in a.matrix().into_iter().chain([&b]) {
+            self.own(matrix.at.kernel(), "a matrix descriptor");
+        }
         let (atom, d) = (Arc::clone(atom), d.to_vec());
         let product = Hopper::Wgmma {
             atom,

@@ -3,7 +3,10 @@
 //! An [`Expr`] is a coordinate, a size or a number of tiles: it takes part in addresses, guards and trip counts, which the prover follows. Its range is known, and
 //! a result that may need more than 64 bits is a mistake that [`Kernel::build`] reports.
 
+use layout_core::{Layout, LayoutError};
+
 use super::Kernel;
+use crate::index::layout::index;
 use crate::index::{Expr, Facts};
 use crate::ir::param::ParamKind;
 
@@ -37,6 +40,48 @@ impl Kernel {
     pub fn constant(&mut self, c: i64) -> Expr {
         self.at_line();
         self.pool.constant(c)
+    }
+
+    /// The index of `layout` at one linear coordinate for each of its modes, or one for the whole layout.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    /// use layout_core::Layout;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let lane = k.lane();
+    /// let row = k.index(&Layout::parse("(4,8):(0,1)")?, &[lane])?;
+    /// assert_eq!(k.range(row), (0, 7));
+    /// # Ok::<(), layout_core::LayoutError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Neither one coordinate nor one for each mode.
+    #[track_caller]
+    pub fn index(&mut self, layout: &Layout, coordinates: &[Expr]) -> Result<Expr, LayoutError> {
+        self.at_line();
+        index(&mut self.pool, layout, coordinates)
+    }
+
+    /// The number that an expression always is, if it is one.
+    ///
+    /// ```
+    /// use layout_codegen::ir::Kernel;
+    ///
+    /// let mut k = Kernel::new("example", 32);
+    /// let (seven, lane) = (k.constant(7), k.lane());
+    /// assert_eq!((k.as_const(seven), k.as_const(lane)), (Some(7), None));
+    /// ```
+    pub fn as_const(&self, e: Expr) -> Option<i64> {
+        self.pool.as_const(e)
+    }
+
+    /// The same value, computed once and kept in a register: expressions around it are not simplified together with it.
+    #[track_caller]
+    pub fn pin(&mut self, e: Expr) -> Expr {
+        self.at_line();
+        self.pool.pin(e)
     }
 
     /// Records a mistake if an extent is not known from the sizes of a launch, or may be negative.

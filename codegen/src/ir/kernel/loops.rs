@@ -14,9 +14,9 @@ use crate::ir::value::{Class, Reg, Src, Type};
 
 /// An open loop.
 #[derive(Debug)]
-pub(crate) struct LoopHandle {
+pub struct LoopHandle {
     /// The counter: `start`, `start + step`, …
-    pub(crate) counter: Expr,
+    pub counter: Expr,
     from: Src,
     start: i64,
     step: i64,

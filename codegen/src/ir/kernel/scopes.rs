@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use super::{Kernel, Scope};
 use crate::index::{Expr, PoolId};
 use crate::ir::value::Reg;
+use crate::ir::{Node, Statement};
 
 /// Where the value in a register may be used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -96,6 +97,29 @@ fn called(kernel: PoolId) -> String {
     )
 }
 
+/// All instructions of these nodes, inner ones too.
+fn each_statement(nodes: &[Node], f: &mut impl FnMut(&Statement)) {
+    for node in nodes {
+        match node {
+            Node::Inst(statement) => f(statement),
+            Node::If(branch) => {
+                each_statement(&branch.then, f);
+                each_statement(&branch.otherwise, f);
+            }
+            Node::Loop(l) => {
+                each_statement(&l.entry, f);
+                each_statement(&l.body, f);
+            }
+            Node::Roles(roles) => {
+                for role in roles {
+                    each_statement(&role.body, f);
+                }
+            }
+            Node::Comment(_) | Node::Assume(_) | Node::Leave { .. } | Node::Exit { .. } => {}
+        }
+    }
+}
+
 impl Kernel {
     /// Records what the author did wrong; `build` reports the first of these.
     pub(crate) fn mistake(&mut self, what: impl Into<String>) {
@@ -115,6 +139,32 @@ impl Kernel {
             Some(self.foreign("an index expression", &of))
         };
         self.mistakes.first().cloned().or_else(foreign)
+    }
+
+    /// Records a mistake if something is of another kernel.
+    pub(super) fn own(&mut self, of: PoolId, what: &str) {
+        if of != self.pool.id() {
+            let text = self.foreign(what, &called(of));
+            self.mistake(text);
+        }
+    }
+
+    /// Records a mistake if an instruction has a register that this kernel has not made.
+    pub(super) fn own_registers(&mut self) {
+        let made = |reg: &Reg| self.registers.get(&reg.class).is_some_and(|&n| reg.id < n);
+        let mut others = false;
+        let scopes = self.scopes.iter().flat_map(|s| [&s.top, &s.body]);
+        for nodes in scopes {
+            each_statement(nodes, &mut |s| {
+                let guard = s.guard.map(|p| p.reg);
+                let read = s.inst.sources().into_iter().chain(guard);
+                others |= !read.chain(s.inst.results()).all(|reg| made(&reg));
+            });
+        }
+        if others {
+            let text = self.foreign("a register", "another kernel");
+            self.mistake(text);
+        }
     }
 
     fn foreign(&self, what: &str, of: &str) -> String {

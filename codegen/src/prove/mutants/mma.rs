@@ -9,12 +9,13 @@ use ptx_emulator::{
 use super::{Subject, judged};
 use crate::Arch;
 use crate::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
+use crate::gemm::registry::plan_named;
 use crate::gemm::{
-    Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapArgument,
-    MapSource, Operands, Plan, Schedule, Trans, Turns,
+    Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapSource, Operands,
+    Plan, Schedule, Trans, Turns,
 };
 use crate::ir::{Element, ParamKind};
-use crate::registry::plan_named;
+use crate::tensor_map::MapArgument;
 
 /// An integer as an element.
 pub(super) fn encoded(x: i64, element: Element) -> Vec<u8> {
@@ -209,7 +210,7 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
             (ArgumentValue::C, _) => Arg::Ptr(at[2]),
             (ArgumentValue::Bias, _) => Arg::Ptr(bias_at),
             (ArgumentValue::Workspace(offset), _) => Arg::Ptr(workspace + offset),
-            (ArgumentValue::TensorMap(map), _) => tensor_map(&map, at, workspace),
+            (ArgumentValue::TensorMap(of, map), _) => tensor_map(of, &map, at, workspace),
             (ArgumentValue::Int(v), _) => Arg::U32(v as u32),
             (ArgumentValue::Given, _) => unreachable!("no epilogue of one's own"),
             (ArgumentValue::Float(v), ParamKind::F64) => Arg::F64(v),
@@ -283,8 +284,8 @@ fn wrong(module: &Module, data_type: DataType, p: &Gemm, launch: &Launch) -> Opt
 }
 
 /// A tensor map as the emulator takes it.
-fn tensor_map(map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
-    let address = match map.of {
+fn tensor_map(of: MapSource, map: &MapArgument, at: [u64; 3], workspace: u64) -> Arg {
+    let address = match of {
         MapSource::A => at[0],
         MapSource::B => at[1],
         MapSource::C => at[2],

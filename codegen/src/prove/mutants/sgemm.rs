@@ -4,8 +4,8 @@ use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 use super::{Subject, judged};
 use crate::Arch;
-use crate::gemm::simt::SgemmPlan;
 use crate::gemm::{Operands, Plan, Trans};
+use crate::sources::maxas::SgemmPlan;
 
 /// Numbers between −1 and 1.
 fn numbers(n: usize, seed: u32) -> Vec<f32> {

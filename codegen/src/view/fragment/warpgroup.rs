@@ -335,6 +335,6 @@ impl Kernel {
         (strides, used): (Strides, StageUse),
     ) -> Result<Matrix, ViewError> {
         let by = view.ordered(&[side, k]);
-        Ok(self.matrix((view, &by), !view.reversed, strides, used)?)
+        Ok(self.matrix_by((view, &by), !view.reversed, strides, used)?)
     }
 }

@@ -1,6 +1,6 @@
 #![deny(warnings)]
 
-use tilewright::codegen::gemm::CompiledKernel;
+use tilewright::kernels::gemm::CompiledKernel;
 use tilewright::kernel;
 
 const GEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nn, arch = sm_90);

@@ -6,9 +6,9 @@
 
 use std::cell::Cell;
 
-use layout_codegen::devices::{Action, Op, Program, Region};
 use tilewright_gpu::nccl::Nccl;
 use tilewright_gpu::{Buffer, Event, GpuError, Graph, Pitched, Stream};
+use tilewright_kernels::devices::{Action, Op, Program, Region};
 
 use super::{Ready, at};
 use crate::host::devices::collective::enqueue;

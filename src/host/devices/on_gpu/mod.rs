@@ -12,10 +12,10 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use layout_codegen::devices::{DevicesError, Placement, Program};
-use layout_codegen::gemm::{DataType, Gemm};
 use tilewright_gpu::nccl::{Nccl, NcclType};
 use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Gpu, GpuError, Graph, Stream, ptxas};
+use tilewright_kernels::devices::{DevicesError, Placement, Program};
+use tilewright_kernels::gemm::{DataType, Gemm};
 
 use super::jobs::Job;
 use super::{DeviceGemm, DevicesRun, DevicesRunError};

@@ -2,9 +2,9 @@
 
 use crate::Arch;
 use crate::gemm::Operands;
+use crate::gemm::registry::plan_named;
 use crate::ir::{Entry, Factor, Handover, Hopper, Inst, Node, Reg, Side};
 use crate::prove::prove;
-use crate::registry::plan_named;
 
 /// Every list of nodes, inner ones too.
 fn lists(nodes: &mut Vec<Node>, f: &mut impl FnMut(&mut Vec<Node>)) {

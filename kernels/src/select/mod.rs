@@ -1,0 +1,483 @@
+//! Selection: which plan, cut how, for a problem on a machine.
+//!
+//! ```text
+//! problem ──▶ candidates: plans of the type × split × pack ──▶ estimate of each ──▶ the fastest that serves
+//!                                                               findings (tune) ──▶ or the fastest that was measured
+//! ```
+//!
+//! [`estimate`] is an analytic model of a kernel's time, its formula in [`model`]; it needs a [`Machine`], which is a row of a table or what the
+//! driver says. [`candidates`] are all plans of a type with every way to split their sums and to pack their operands that makes sense, in
+//! order of their estimates; each is asked whether it serves the problem before it counts. [`choose`] takes the first of them, unless
+//! [`Findings`] of measurements on the same device speak for the problem: what was measured goes before what was estimated.
+//!
+//! ```
+//! use layout_codegen::Arch;
+//! use tilewright_kernels::gemm::{DataType, Gemm, Operands};
+//! use tilewright_kernels::select::{Machine, choose};
+//!
+//! let h200 = Machine::for_arch(Arch(90));
+//! let nn: Operands = "nn".parse()?;
+//! let large = Gemm::packed(4096, 4096, 4096, nn);
+//! let choice = choose(DataType::F16, &large, Arch(90), &h200, None)?;
+//! assert_eq!(choice.schedule.split, 1);
+//! assert!(choice.reason.to_string().starts_with("estimated at 0.2"), "{}", choice.reason);
+//! let kernel = choice.plan.adapt(&large, choice.schedule)?.emit(nn, Arch(90))?;
+//! assert!(kernel.ptx.contains("mma.sync"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod findings;
+mod gains;
+mod machine;
+pub mod model;
+mod shortlist;
+use std::fmt;
+
+use layout_codegen::Arch;
+
+use crate::gemm::registry::{plan_named, plans};
+use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
+pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
+use gains::gains_nothing;
+pub use machine::{Machine, Rates};
+use model::LINE;
+pub use model::{Bound, Demands, Estimate, estimate};
+pub use shortlist::shortlist;
+
+/// Into how many parts sums are split.
+const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+
+/// Estimates that differ by less count as equal on a machine that was not measured. Of such candidates the one whose blocks copy fewest bytes is chosen: it depends
+/// least on the cache, of which little is published.
+const UNSURE: f64 = 0.15;
+
+/// Elements that a block copies for each multiply-accumulate.
+fn copied(c: &Candidate) -> f64 {
+    let (m, n, _) = c.plan.anatomy().tile;
+    1.0 / f64::from(m) + 1.0 / f64::from(n)
+}
+
+/// One way to compute a problem.
+pub struct Candidate {
+    /// The plan, not adapted.
+    pub plan: Box<dyn Plan>,
+    /// How it is cut.
+    pub schedule: Schedule,
+    /// What the model says.
+    pub estimate: Estimate,
+}
+
+/// What was chosen.
+pub struct Choice {
+    /// The plan, not adapted.
+    pub plan: Box<dyn Plan>,
+    /// How it is cut.
+    pub schedule: Schedule,
+    /// Why this one.
+    pub reason: Reason,
+}
+
+/// Why a plan was chosen.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reason {
+    /// It was the fastest that was measured.
+    Measured {
+        /// The device and the class on which it was measured, and the day.
+        finding: Finding,
+        /// Its time there.
+        milliseconds: f64,
+        /// Whether that is the problem's own class, not one near it.
+        exact: bool,
+    },
+    /// The model says that it is the fastest.
+    Estimated(Estimate),
+}
+
+/// Why nothing was chosen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum SelectError {
+    /// No plan computes in this type on this architecture.
+    NoPlan {
+        /// The type.
+        data_type: DataType,
+        /// The architecture.
+        arch: Arch,
+        /// The first architecture on which one does, if there is any.
+        needs: Option<Arch>,
+    },
+    /// Plans there are, but none serves the problem; what the first of them says.
+    Plan(PlanError),
+}
+
+impl SelectError {
+    /// A stable name of this error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoPlan { .. } => "no_plan",
+            Self::Plan(e) => e.code(),
+        }
+    }
+}
+
+impl fmt::Display for SelectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPlan {
+                data_type,
+                arch,
+                needs,
+            } => {
+                write!(f, "no plan computes in {data_type} on {arch}")?;
+                match needs {
+                    Some(needs) => write!(f, "; it takes {needs} or later"),
+                    None => Ok(()),
+                }
+            }
+            Self::Plan(e) => e.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SelectError {}
+
+impl From<PlanError> for SelectError {
+    fn from(e: PlanError) -> Self {
+        Self::Plan(e)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Measured {
+                finding,
+                milliseconds,
+                exact,
+            } => {
+                let c = &finding.class;
+                let what = if *exact { "" } else { "near it, " };
+                write!(
+                    f,
+                    "the fastest of {} measured {what}at {}x{}x{} on {} ({}): {milliseconds:.4} ms",
+                    finding.candidates.len(),
+                    c.m,
+                    c.n,
+                    c.k,
+                    finding.device,
+                    finding.date
+                )
+            }
+            Self::Estimated(e) => write!(
+                f,
+                "estimated at {:.4} ms: {} blocks, {:.2} waves of {} a multiprocessor, bound by {}",
+                e.seconds * 1e3,
+                e.blocks,
+                e.waves,
+                e.resident,
+                e.bound
+            ),
+        }
+    }
+}
+
+/// What is already decided: plan, split, pack; what is none is chosen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The name of the plan.
+    pub plan: Option<&'a str>,
+    /// Into how many parts sums are split.
+    pub split: Option<u32>,
+    /// Whether operands are packed.
+    pub pack: Option<bool>,
+}
+
+/// All ways to compute `problem` on `arch`, the one that the model says is fastest on `machine` first; plans that were measured to gain nothing over simpler
+/// ones, such as clusters where rows begin with sectors, are behind the others. Each serves the problem: its plan adapts to it and fits the architecture's shared
+/// memory.
+///
+/// # Errors
+///
+/// [`SelectError::NoPlan`], or why the plans that there are do not serve.
+pub fn candidates(
+    data_type: DataType,
+    problem: &Gemm,
+    arch: Arch,
+    machine: &Machine,
+) -> Result<Vec<Candidate>, SelectError> {
+    Wanted::default().candidates(data_type, problem, arch, machine)
+}
+
+/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`].
+///
+/// # Errors
+///
+/// As [`candidates`].
+pub fn choose(
+    data_type: DataType,
+    problem: &Gemm,
+    arch: Arch,
+    machine: &Machine,
+    findings: Option<&Findings>,
+) -> Result<Choice, SelectError> {
+    Wanted::default().choose(data_type, problem, arch, machine, findings)
+}
+
+impl Wanted<'_> {
+    /// As [`candidates`](self::candidates()), of what is wanted.
+    ///
+    /// # Errors
+    ///
+    /// As there, and a plan that does not exist, computes in another type or needs a later architecture.
+    pub fn candidates(
+        &self,
+        data_type: DataType,
+        problem: &Gemm,
+        arch: Arch,
+        machine: &Machine,
+    ) -> Result<Vec<Candidate>, SelectError> {
+        let mut refusals = Refusals::default();
+        let mut all = self.ranked(data_type, problem, arch, machine)?;
+        all.retain(|c| refusals.accept(c, problem, arch));
+        if all.is_empty() {
+            return Err(refusals.error(data_type, arch));
+        }
+        Ok(all)
+    }
+
+    /// As [`choose`](self::choose()), of what is wanted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Wanted::candidates`].
+    pub fn choose(
+        &self,
+        data_type: DataType,
+        problem: &Gemm,
+        arch: Arch,
+        machine: &Machine,
+        findings: Option<&Findings>,
+    ) -> Result<Choice, SelectError> {
+        let ranked = self.ranked(data_type, problem, arch, machine)?;
+        let class = ProblemClass::of(data_type, problem);
+        if let Some(finding) = findings.and_then(|f| f.lookup(&machine.name, &class)) {
+            for timed in &finding.candidates {
+                let Ok(plan) = plan_named(&timed.plan) else {
+                    continue;
+                };
+                let schedule = timed.schedule;
+                let allowed = self.plan.is_none_or(|name| name == timed.plan)
+                    && self.split.is_none_or(|split| split == schedule.split)
+                    && self.pack.is_none_or(|pack| pack == schedule.pack)
+                    && plan.data_type() == data_type
+                    && plan.runs_on(arch);
+                if allowed && serves(plan.as_ref(), schedule, problem, arch).is_ok() {
+                    return Ok(Choice {
+                        plan,
+                        schedule,
+                        reason: Reason::Measured {
+                            finding: finding.clone(),
+                            milliseconds: timed.milliseconds,
+                            exact: finding.class == class,
+                        },
+                    });
+                }
+            }
+        }
+        let mut refusals = Refusals::default();
+        ranked
+            .into_iter()
+            .find(|c| refusals.accept(c, problem, arch))
+            .map(|c| Choice {
+                plan: c.plan,
+                schedule: c.schedule,
+                reason: Reason::Estimated(c.estimate),
+            })
+            .ok_or_else(|| refusals.error(data_type, arch))
+    }
+
+    /// Every plan and schedule, in order of the estimates, not yet asked whether they serve; at least one.
+    fn ranked(
+        &self,
+        data_type: DataType,
+        problem: &Gemm,
+        arch: Arch,
+        machine: &Machine,
+    ) -> Result<Vec<Candidate>, SelectError> {
+        let mut all = Vec::new();
+        for name in self.names(data_type, arch)? {
+            let plan = plan_named(&name)?;
+            for schedule in self.schedules(plan.as_ref(), problem, machine) {
+                all.push(Candidate {
+                    plan: plan_named(&name)?,
+                    schedule,
+                    estimate: estimate(plan.as_ref(), schedule, problem, machine),
+                });
+            }
+        }
+        // Equal times: fewer kernels first, then the order of the list of plans.
+        all.sort_by(|a, b| {
+            let simple = |c: &Candidate| (c.schedule.split, c.schedule.pack);
+            let behind = |c: &Candidate| gains_nothing(c.plan.as_ref(), c.schedule, problem);
+            let seconds = |c: &Candidate| c.estimate.seconds;
+            behind(a)
+                .cmp(&behind(b))
+                .then(seconds(a).total_cmp(&seconds(b)))
+                .then(simple(a).cmp(&simple(b)))
+        });
+        if let Some(first) = all.first().filter(|_| !machine.is_measured()) {
+            let (limit, split) = (
+                (1.0 + UNSURE) * first.estimate.seconds,
+                first.schedule.split,
+            );
+            let is_near = |c: &&Candidate| {
+                let simple = !gains_nothing(c.plan.as_ref(), c.schedule, problem);
+                simple && c.estimate.seconds <= limit
+            };
+            let near = all.iter().take_while(is_near).count();
+            let more_parts = |c: &Candidate| c.schedule.split > split;
+            all[..near].sort_by(|a, b| {
+                let parts = more_parts(a).cmp(&more_parts(b));
+                parts.then(copied(a).total_cmp(&copied(b)))
+            });
+        }
+        Ok(all)
+    }
+
+    /// The plans that compute in the type on the architecture.
+    fn names(&self, data_type: DataType, arch: Arch) -> Result<Vec<String>, SelectError> {
+        if let Some(name) = self.plan {
+            let plan = plan_named(name)?;
+            if plan.data_type() != data_type {
+                return Err(SelectError::Plan(PlanError::WrongType {
+                    plan: plan.name(),
+                    asked: data_type,
+                    serves: plan.data_type(),
+                }));
+            }
+            if plan.min_arch() > arch {
+                return Err(SelectError::Plan(PlanError::ArchTooOld {
+                    plan: plan.name(),
+                    asked: arch,
+                    needs: plan.min_arch(),
+                }));
+            }
+            if !plan.runs_on(arch) {
+                return Err(SelectError::Plan(PlanError::OtherArch {
+                    plan: plan.name(),
+                    asked: arch,
+                    only: plan.min_arch(),
+                }));
+            }
+            return Ok(vec![plan.name()]);
+        }
+        let of_type: Vec<_> = plans()
+            .into_iter()
+            .filter(|p| p.data_type() == data_type)
+            .collect();
+        let mut able: Vec<_> = of_type.iter().filter(|p| p.runs_on(arch)).collect();
+        able.retain(|p| !p.anatomy().form.is_promoted());
+        // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
+        if able.iter().any(|p| p.anatomy().asynchronous) {
+            able.retain(|p| p.anatomy().asynchronous);
+        }
+        let names: Vec<_> = able.iter().map(|p| p.name()).collect();
+        if names.is_empty() {
+            return Err(SelectError::NoPlan {
+                data_type,
+                arch,
+                needs: of_type.iter().map(|p| p.min_arch()).min(),
+            });
+        }
+        Ok(names)
+    }
+
+    /// The schedules that make sense: sums split only while that leaves each part two steps and adds blocks that run at the same time, and
+    /// operands packed only if there is one whose rows are aligned to less than 16 bytes; neither in a batch, which has blocks enough and
+    /// is not packed.
+    fn schedules(&self, plan: &dyn Plan, problem: &Gemm, machine: &Machine) -> Vec<Schedule> {
+        let single = problem.batch.count == 1;
+        let plain = estimate(plan, Schedule::default(), problem, machine);
+        let splits: Vec<u32> = match self.split {
+            Some(split) => vec![split.max(1)],
+            None => SPLITS
+                .into_iter()
+                .filter(|&s| {
+                    let (waves, parts) = (plain.waves * f64::from(s), u64::from(s));
+                    s == 1 || (single && waves <= 4.0 && 2 * parts <= plain.steps)
+                })
+                .collect(),
+        };
+        let [a, b, _] = problem.widths(plan.data_type());
+        let in_lines = [problem.lda, problem.ldb]
+            .into_iter()
+            .all(|ld| ld.is_multiple_of(LINE / u64::from(plan.data_type().bytes())));
+        let packs: &[bool] = match self.pack {
+            Some(true) => &[true],
+            // Plans of warpgroups copy no narrow rows.
+            None if single && a.min(b) < 16 && plan.anatomy().units == Units::Warpgroup => &[true],
+            None if single && a.min(b) < 16 => &[false, true],
+            // Boxes of TMA are slower where rows do not begin lines.
+            None if single && plan.anatomy().units == Units::Warpgroup && !in_lines => {
+                &[false, true]
+            }
+            Some(false) | None => &[false],
+        };
+        splits
+            .into_iter()
+            .flat_map(|split| packs.iter().map(move |&pack| Schedule { split, pack }))
+            .collect()
+    }
+}
+
+/// Whether a plan adapts to a problem, can be launched, and fits the architecture.
+fn serves(
+    plan: &dyn Plan,
+    schedule: Schedule,
+    problem: &Gemm,
+    arch: Arch,
+) -> Result<(), PlanError> {
+    let plan = plan.adapt(problem, schedule)?;
+    // An empty product has no launch, and yet its kernel is to be emitted.
+    let needs = plan.shared_bytes(problem.operands)?;
+    if needs > arch.shared_limit() {
+        return Err(PlanError::SharedMemory {
+            plan: plan.name(),
+            needs,
+            arch,
+        });
+    }
+    plan.launch(problem).map(drop)
+}
+
+/// Why candidates were passed over.
+#[derive(Default)]
+struct Refusals {
+    all: Vec<(Schedule, PlanError)>,
+}
+
+impl Refusals {
+    /// Whether the candidate serves; if not, its reason is kept.
+    fn accept(&mut self, c: &Candidate, problem: &Gemm, arch: Arch) -> bool {
+        match serves(c.plan.as_ref(), c.schedule, problem, arch) {
+            Ok(()) => true,
+            Err(e) => {
+                self.all.push((c.schedule, e));
+                false
+            }
+        }
+    }
+
+    /// The reason that says most: that of the plainest schedule, for a split or a packing is nothing that anybody asked for.
+    fn error(self, data_type: DataType, arch: Arch) -> SelectError {
+        let plainest = self.all.into_iter().min_by_key(|(s, _)| (s.split, s.pack));
+        plainest.map_or(
+            SelectError::NoPlan {
+                data_type,
+                arch,
+                needs: None,
+            },
+            |(_, e)| e.into(),
+        )
+    }
+}
