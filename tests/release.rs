@@ -76,6 +76,7 @@ fn every_released_manifest_has_what_a_registry_and_its_documentation_need() {
         "codegen",
         "kernels",
         "emulator",
+        "driver",
         "gpu",
         ".",
         "workbench",

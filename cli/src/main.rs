@@ -7,6 +7,7 @@
 
 mod banks;
 mod bench;
+mod check;
 mod derive;
 mod devices;
 mod doctor;
@@ -49,6 +50,7 @@ enum Command {
     /// Say what this machine can do: GPU, driver, cuBLAS, ptxas, versions
     Doctor(doctor::DoctorArgs),
     Bench(bench::BenchArgs),
+    Check(check::CheckArgs),
     Completions(manual::CompletionsArgs),
     Gemm(Box<gemm::GemmArgs>),
     Index(index::IndexArgs),
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
             Command::Derive(args) => derive::run(&args),
             Command::Doctor(args) => doctor::run(&args),
             Command::Bench(args) => bench::run(&args),
+            Command::Check(args) => check::run(&args),
             Command::Completions(args) => manual::completions(&args, Cli::command()),
             Command::Man(args) => manual::man(&args, Cli::command()),
             Command::Gemm(args) => gemm::run(&args),

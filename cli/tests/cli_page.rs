@@ -143,6 +143,7 @@ fn the_tables_of_options_are_those_of_the_help() {
         "tune",
         "bench",
         "run",
+        "check",
         "banks",
         "derive",
         "index",

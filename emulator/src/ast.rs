@@ -97,6 +97,8 @@ pub(crate) struct Variable<'a> {
     /// Bytes; `None` for the open array of `.extern .shared`.
     pub(crate) size: Option<u64>,
     pub(crate) is_extern: bool,
+    /// `.attribute(.managed)`: the host reaches it as well.
+    pub(crate) is_managed: bool,
     /// For `.param .u64 .ptr`.
     pub(crate) is_pointer: bool,
     /// Initialisers and the number of the element that each is for.

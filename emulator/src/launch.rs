@@ -15,6 +15,7 @@ use crate::module::{Kernel, Module, Param};
 use crate::report::{Counters, Finding, InstructionCounter, Report};
 use crate::threads;
 use crate::types::ScalarType;
+use crate::variables::{bound_variables, initialise};
 
 /// Shared memory a block may have: 227 KiB, the limit of `sm_90`.
 pub const MAX_SHARED_BYTES: u64 = 227 * 1024;
@@ -143,6 +144,9 @@ pub struct Options {
     pub profile: bool,
     /// The order of blocks and warps: 0 for the usual one, else the seed of another, on one host thread. A GPU promises none.
     pub schedule: u64,
+    /// Run only about so many blocks, evenly spread over the grid; 0 for all. What the others would have written is not there. Kernels whose blocks
+    /// may wait for each other run whole.
+    pub sample: u64,
     /// Findings to keep in the report.
     pub max_findings: usize,
     /// Use only code that every machine has. The results are the same to the bit; it is slower.
@@ -165,6 +169,7 @@ impl Default for Options {
             total_step_limit: 1 << 40,
             profile: false,
             schedule: 0,
+            sample: 0,
             max_findings: 100,
             portable: false,
             progress: None,
@@ -186,6 +191,7 @@ impl fmt::Debug for Options {
             .field("total_step_limit", &self.total_step_limit)
             .field("profile", &self.profile)
             .field("schedule", &self.schedule)
+            .field("sample", &self.sample)
             .field("max_findings", &self.max_findings)
             .field("portable", &self.portable)
             .field("progress", &self.progress.is_some())
@@ -411,19 +417,9 @@ pub fn run(
             None => memory.alloc(len, 256.max(u64::from(v.align)))?,
         };
         kept.push(place.is_some() && memory.is_written(address, len));
-        if !kept.last().is_some_and(|kept| *kept) {
-            memory.write(address, &v.bytes)?;
-        }
         variables.push(address);
     }
-    for ((v, address), kept) in module.variables.iter().zip(&variables).zip(kept) {
-        for p in v.pointers.iter().filter(|_| !kept) {
-            let to = variables.get(p.variable as usize).copied().unwrap_or(0);
-            let value = to.wrapping_add(p.offset as u64) >> p.shift;
-            let bytes = &value.to_le_bytes()[..usize::from(p.bytes)];
-            memory.write(address + u64::from(p.at), bytes)?;
-        }
-    }
+    initialise(module, &variables, &kept, memory)?;
     if kernel.program.uses_heap {
         memory.make_heap()?;
     }
@@ -432,10 +428,11 @@ pub fn run(
         workspace = memory.alloc(WORKSPACE_BYTES as u64, 256)?;
         memory.write(workspace, &[0; WORKSPACE_BYTES])?;
     }
-    let blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
+    let mut blocks: u64 = launch.grid.iter().map(|&d| u64::from(d)).product();
     let result = {
         let places = (residents, workspace);
         let context = Context::new(kernel, launch, &params, &variables, memory, options, places);
+        blocks = blocks.min(context.clusters() * context.blocks() as u64);
         let clusters = Residents::new(&context, options.progress.as_ref());
         let alone = options.schedule != 0
             || kernel.program.communicates
@@ -478,43 +475,6 @@ pub fn run(
     report.blocks = blocks;
     report.wall = start.elapsed();
     Ok(report)
-}
-
-/// Where the caller wants each variable of the module; nowhere for most.
-fn bound_variables(
-    module: &Module,
-    launch: &Launch,
-    memory: &GlobalMemory,
-) -> Result<Vec<Option<u64>>, RunError> {
-    let mut bound = vec![None; module.variables.len()];
-    for (name, address) in &launch.variables {
-        // A definition counts before its `.extern` declaration.
-        let of = |is_extern: bool| {
-            let mut all = module.variables.iter();
-            all.position(|v| v.name == *name && v.is_extern == is_extern)
-        };
-        let Some(index) = of(false).or_else(|| of(true)) else {
-            let all: Vec<_> = module.variables().map(|(name, _)| name).collect();
-            return Err(RunError::Variable(format!(
-                "the module has no .global or .const variable `{name}`; it has: {}",
-                all.join(", ")
-            )));
-        };
-        let v = &module.variables[index];
-        memory.read(*address, v.bytes.len())?;
-        if !address.is_multiple_of(u64::from(v.align.max(1))) {
-            return Err(RunError::Variable(format!(
-                "the variable `{name}` is aligned to {} bytes, and its address {address:#x} is not",
-                v.align
-            )));
-        }
-        if bound[index].replace(*address).is_some() {
-            return Err(RunError::Variable(format!(
-                "the variable `{name}` has two addresses"
-            )));
-        }
-    }
-    Ok(bound)
 }
 
 fn summary(module: &Module, kernel: &Kernel, tally: Tally, max_findings: usize) -> Report {

@@ -73,6 +73,7 @@ mod tensor_map;
 mod texture;
 mod threads;
 mod types;
+mod variables;
 mod windows;
 
 pub use device::Device;

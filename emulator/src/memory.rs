@@ -4,6 +4,8 @@
 //! in safe Rust whatever the kernel does: a relaxed 32-bit load or store is a plain move on every 64-bit machine. Only narrower
 //! stores need a read-modify-write. Allocations start far apart ([`GAP`]), so that an access past the end of one never lands in the next.
 
+mod host;
+
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use crate::error::MemoryError;
@@ -47,11 +49,31 @@ const TEXTURES: u64 = 0x0400_0000_0000_0000;
 pub(crate) struct Allocation {
     pub(crate) base: u64,
     pub(crate) len: u64,
-    words: Vec<AtomicU32>,
-    /// One bit for each byte ever written.
+    words: Words,
+    /// One bit for each byte ever written; empty for memory of the host, all of which counts as written.
     written: Vec<AtomicU32>,
     /// By byte: how often kernels have stored to it; empty unless asked for.
     stores: Vec<AtomicU8>,
+}
+
+/// The words of an allocation.
+#[derive(Debug)]
+enum Words {
+    Own(Vec<AtomicU32>),
+    /// Memory of the caller's, see [`GlobalMemory::map`].
+    Mapped(&'static [AtomicU32]),
+}
+
+impl std::ops::Deref for Words {
+    type Target = [AtomicU32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[AtomicU32] {
+        match self {
+            Self::Own(words) => words,
+            Self::Mapped(words) => words,
+        }
+    }
 }
 
 /// So many words of 0, unless the host has no memory for them.
@@ -90,13 +112,16 @@ impl GlobalMemory {
         };
         let words = zeros(bytes.div_ceil(4)).ok_or(MemoryError::HostMemory(bytes))?;
         let written = zeros(bytes.div_ceil(32)).ok_or(MemoryError::HostMemory(bytes))?;
-        self.allocations.push(Allocation {
+        // Before those that are mapped higher up.
+        let place = self.allocations.partition_point(|a| a.base < base);
+        let new = Allocation {
             base,
             len: bytes,
-            words,
+            words: Words::Own(words),
             written,
             stores: Vec::new(),
-        });
+        };
+        self.allocations.insert(place, new);
         self.next = base + bytes + GAP;
         Ok(base)
     }
@@ -478,6 +503,15 @@ impl Allocation {
                 && w.load(Relaxed) & bits != bits
             {
                 w.fetch_or(bits, Relaxed);
+            }
+        }
+    }
+
+    /// Marks bytes as never written.
+    fn mark_unwritten(&self, offset: u64, bytes: u64) {
+        for (word, bits) in bits_of(offset, bytes) {
+            if let Some(w) = self.written.get(word) {
+                w.fetch_and(!bits, Relaxed);
             }
         }
     }

@@ -24,6 +24,7 @@ pub struct Module {
 pub(crate) struct ModuleVariable {
     pub(crate) name: String,
     pub(crate) is_extern: bool,
+    pub(crate) is_managed: bool,
     /// The size is given in the text.
     is_sized: bool,
     pub(crate) align: u32,
@@ -302,6 +303,7 @@ fn initial(
     Ok(ModuleVariable {
         name: v.name.to_owned(),
         is_extern: v.is_extern,
+        is_managed: v.is_managed,
         is_sized: v.size.is_some(),
         align: v.align,
         bytes,

@@ -140,6 +140,8 @@ pub(crate) struct Context<'a> {
     pub(crate) counts_stores: bool,
     /// Tensor maps in global memory, if the kernel copies by maps and the sanitizer is on.
     pub(crate) map_fences: Option<MapFences>,
+    /// Of how many clusters one is run.
+    pub(crate) stride: u64,
     /// Clusters that the device holds at once, and its name.
     pub(crate) residents: u64,
     pub(crate) device: &'static str,
@@ -174,6 +176,14 @@ impl<'a> Context<'a> {
         (residents, workspace): (u64, u64),
     ) -> Self {
         let program = &kernel.program;
+        let blocks = |d: [u32; 3]| d.iter().map(|&d| u64::from(d)).product::<u64>();
+        let all = blocks(launch.grid);
+        let stride = match options.sample {
+            // Blocks that wait for others need all of them.
+            0 => 1,
+            _ if program.communicates || launch.cooperative => 1,
+            n => (all / n).max(1),
+        };
         let shadow = || GlobalShadow::new(memory, program, program.global_grain);
         Self {
             program,
@@ -201,6 +211,7 @@ impl<'a> Context<'a> {
             counts_stores: memory.allocations().iter().any(Allocation::counts_stores),
             map_fences: (options.sanitize && program.has_tensor_copies)
                 .then(|| MapFences::new(memory)),
+            stride,
             residents,
             device: options.device.name(),
             workspace,
@@ -216,10 +227,10 @@ impl<'a> Context<'a> {
         self.threads.div_ceil(32) as usize
     }
 
-    /// Clusters of the grid.
+    /// Clusters of the grid that are run.
     pub(crate) fn clusters(&self) -> u64 {
         let blocks = |d: [u32; 3]| d.iter().map(|&d| u64::from(d)).product::<u64>();
-        blocks(self.grid) / blocks(self.cluster).max(1)
+        (blocks(self.grid) / blocks(self.cluster).max(1)).div_ceil(self.stride)
     }
 
     /// Counts `steps` more warp instructions of the run. If its limit is exceeded: whether it was not before.

@@ -103,7 +103,7 @@ impl<'a> Residents<'a> {
                 .idle
                 .pop()
                 .unwrap_or_else(|| Box::new(Worker::new(cx)));
-            worker.begin(cx, index);
+            worker.begin(cx, index * cx.stride);
             worker
         } else {
             let Parked { worker, round } = state.parked.pop_front()?;

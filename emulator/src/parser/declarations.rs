@@ -91,6 +91,7 @@ impl<'a> Parser<'a> {
         self.pos += 1;
         let first = self.variable(space, is_extern)?;
         let (ty, align, vector) = (first.ty, first.align, first.vector);
+        let is_managed = first.is_managed;
         let mut all = vec![first];
         while self.eat(',') {
             let (name, span) = self.word("a variable name")?;
@@ -104,6 +105,7 @@ impl<'a> Parser<'a> {
                 dims: 0,
                 size: None,
                 is_extern,
+                is_managed,
                 is_pointer: false,
                 init: Vec::new(),
             })?);
@@ -118,6 +120,7 @@ impl<'a> Parser<'a> {
         let mut vector = 1u8;
         let mut ty = None;
         let mut is_pointer = false;
+        let mut is_managed = false;
         loop {
             let span = self.span();
             match self.peek() {
@@ -149,10 +152,13 @@ impl<'a> Parser<'a> {
                     self.pos += 1;
                     vector = 4;
                 }
-                // `.attribute(.managed)` and the like have no meaning here.
+                // `.attribute(.managed)`; others have no meaning here.
                 Tok::Dot("attribute") => {
-                    self.pos += 1;
+                    let start = self.pos + 1;
+                    self.pos = start;
                     self.skip_parentheses()?;
+                    let inside = &self.tokens[start..self.pos];
+                    is_managed |= inside.iter().any(|t| t.tok == Tok::Dot("managed"));
                 }
                 // Handles of textures and surfaces can be declared; the instructions that use them are what is missing.
                 Tok::Dot("texref" | "samplerref" | "surfref") if ty.is_none() => {
@@ -184,6 +190,7 @@ impl<'a> Parser<'a> {
             dims: 0,
             size: None,
             is_extern,
+            is_managed,
             is_pointer,
             init: Vec::new(),
         })

@@ -1,0 +1,122 @@
+//! The host's code for a GPU without one: a sample of `gpu.rs` and `run_on_gpu.rs` on the library of `driver/`, which stands in for the CUDA driver.
+//!
+//! The library must be the driver from the start of a process, so that the test runs itself again with it in front of `LD_LIBRARY_PATH`; there it is the sample.
+#![cfg(target_os = "linux")]
+
+mod common;
+
+use std::process::Command;
+
+use rayon::prelude::*;
+use tilewright::codegen::Arch;
+use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::gpu::Gpu;
+use tilewright::host::{Arg, Inputs, On, PtxKernel, Ran, check, launch_on, run};
+
+/// Says that the library is the driver.
+const INSIDE: &str = "TILEWRIGHT_TEST_BY_DRIVER";
+
+/// The GPU that the library shows.
+fn gpu() -> Gpu {
+    let gpu = Gpu::open(0).expect("the library has a GPU");
+    assert_eq!(gpu.info().name, "NVIDIA H100 80GB HBM3");
+    gpu
+}
+
+/// The sample passes, and the sanitizer finds nothing in its kernels.
+#[test]
+fn the_sample_passes_and_is_clean() {
+    if std::env::var_os(INSIDE).is_some() {
+        every_plan_gives_the_numbers_of_the_reference(&gpu());
+        return a_kernel_runs_and_is_timed();
+    }
+    let test = std::env::current_exe().expect("this test");
+    let library = test.with_file_name("libtilewright_driver.so");
+    assert!(library.exists(), "{} is not there", library.display());
+    let folder = tempfile::tempdir().expect("a folder");
+    for name in ["libcuda.so.1", "libcuda.so"] {
+        std::os::unix::fs::symlink(&library, folder.path().join(name)).expect("a link");
+    }
+    let report = folder.path().join("report.json");
+    let output = Command::new(test)
+        .args(["--nocapture", "the_sample_passes_and_is_clean"])
+        .env(INSIDE, "1")
+        .env("LD_LIBRARY_PATH", folder.path())
+        .env("TILEWRIGHT_REPORT", &report)
+        .output()
+        .expect("it starts");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{log}{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let report = std::fs::read_to_string(&report).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let kernels = report["kernels"].as_array().expect("kernels");
+    assert!(kernels.len() > 40, "{} kernels", kernels.len());
+    for kernel in kernels {
+        let findings = kernel["findings"].as_array().expect("findings");
+        assert!(findings.is_empty(), "{}: {findings:#?}", kernel["name"]);
+        assert!(
+            kernel["errors"].as_array().is_some_and(Vec::is_empty),
+            "{kernel}"
+        );
+    }
+}
+
+/// Every plan that the device runs, on one problem with ragged tiles.
+fn every_plan_gives_the_numbers_of_the_reference(gpu: &Gpu) {
+    let mut all = plans();
+    all.retain(|plan| plan.runs_on(Arch(90)));
+    assert!(all.len() > 40, "{} plans", all.len());
+    all.par_iter().enumerate().for_each(|(i, plan)| {
+        right(gpu, plan.as_ref(), i);
+    });
+}
+
+fn right(gpu: &Gpu, plan: &dyn Plan, i: usize) {
+    let operands = Operands::ALL[i % 4];
+    let problem = Gemm {
+        alpha: 2.0,
+        beta: [0.0, -1.0][i / 4 % 2],
+        ..Gemm::packed(136, 72, 48, operands)
+    };
+    let adapted = match plan.adapt(&problem, Schedule::default()) {
+        Ok(adapted) => adapted,
+        // Of a transpose that the plan does not have.
+        Err(PlanError::Unsupported { .. }) => return,
+        Err(error) => panic!("{}: {error}", plan.name()),
+    };
+    let kernel = adapted.emit(operands, Arch(90));
+    let kernel = kernel.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
+    let inputs = Inputs::random(&problem, plan.data_type(), i as u64);
+    let run = launch_on(gpu, adapted.as_ref(), &kernel, &problem, &inputs, 0);
+    let run = run.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
+    assert!(run.guards_untouched, "{}", plan.name());
+    let check = check(&problem, plan.data_type(), &inputs, &run.c).expect("shapes agree");
+    assert!(check.passed, "{}: {check:?}", plan.name());
+}
+
+/// A kernel of one's text, timed; that is events, and a graph of the launch.
+fn a_kernel_runs_and_is_timed() {
+    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
+        .visible .entry iota(.param .u64 out) {\n\
+            .reg .b32 %r<1>; .reg .b64 %d<3>;\n\
+            ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;\n\
+            st.global.u32 [%d2], %r0; ret;\n\
+        }\n";
+    let kernel = PtxKernel::new(text, "iota").expect("it has this entry");
+    let outcome = run(&kernel, On::Gpu, [("out", Arg::output::<u32>(32))]).expect("it runs");
+    outcome.assert_clean();
+    assert_eq!(outcome.ran, Ran::Gpu);
+    assert!(
+        outcome
+            .get::<u32>("out")
+            .expect("u32")
+            .into_iter()
+            .eq(0..32)
+    );
+    assert!(outcome.time_ms.is_some_and(|ms| ms > 0.0), "{outcome:?}");
+}
