@@ -302,7 +302,10 @@ fn warpgroups_take_turns() {
     for plan in others {
         let refused = plan.emit(nt, Arch(90)).expect_err("refused");
         assert_eq!(refused.code(), "unsupported", "{refused}");
-        assert!(refused.to_string().contains("take turns"), "{refused}");
+        assert!(
+            refused.to_string().contains("ping-pong schedule"),
+            "{refused}"
+        );
     }
 }
 
