@@ -9,10 +9,10 @@ use std::process::Command;
 
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
-use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
-use tilewright::kernels::gemm::registry::plans;
 use tilewright::gpu::Gpu;
 use tilewright::host::{Arg, Inputs, On, PtxKernel, Ran, check, launch_on, run};
+use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
 
 /// Says that the library is the driver.
 const INSIDE: &str = "TILEWRIGHT_TEST_BY_DRIVER";

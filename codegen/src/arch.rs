@@ -58,6 +58,10 @@ impl Arch {
 
 impl Arch {
     /// This architecture, if kernels are generated for it.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownArch`] with the known ones.
     pub fn known(self) -> Result<Self, UnknownArch> {
         if Self::ALL.contains(&self) {
             Ok(self)

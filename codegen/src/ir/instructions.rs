@@ -274,10 +274,12 @@ pub trait Addresses: sealed::Sealed + Sized {
     /// The place of the element at coordinates (in the buffer's order, leading zeros left out) from the view's first.
     fn element(&self, k: &mut Kernel, by: &[Expr]) -> Result<Address, LayoutError>;
     /// The view with its address kept as one value, so that what is added to it is computed once.
+    #[must_use]
     fn pinned(&self, k: &mut Kernel) -> Self;
-    /// The same place by an address that a loop carries: it moves by one addition a turn.
+    /// The same place by an address that a loop carries: it moves by one addition an iteration.
+    #[must_use]
     fn carried(&self, k: &mut Kernel, name: &str, of: &LoopHandle) -> Self;
-    /// The same, where coordinates may have the stage of a turn in them.
+    /// The same, where coordinates may have the stage of an iteration in them.
     fn element_in(
         &self,
         k: &mut Kernel,

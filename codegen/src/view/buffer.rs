@@ -599,6 +599,10 @@ impl Kernel {
 }
 
 /// A layout of elements as one of bytes: strides and offset scaled, the swizzle's bits moved up.
+///
+/// # Errors
+///
+/// [`LayoutError`] for strides or a swizzle that do not fit.
 pub fn in_bytes(layout: &Swizzled, bytes: i64) -> Result<Swizzled, LayoutError> {
     use layout_core::Swizzle;
     let up = bytes.trailing_zeros();

@@ -24,6 +24,10 @@ pub struct Choice {
 
 impl Choice {
     /// The first view where `when` holds, else the second.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`](layout_core::LayoutError) for layouts or coordinates that do not fit.
     pub fn new(k: &mut Kernel, when: Reg, sides: [&View; 2]) -> Result<Self, LayoutError> {
         let bases = [sides[0].base(k)?, sides[1].base(k)?];
         let base = choose(k, when, bases);
@@ -37,6 +41,10 @@ impl Choice {
 
     /// The place that is at coordinates in each of two views, its address kept as one value: strides are chosen where the coordinates are the
     /// same, and addresses where they are not.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`](layout_core::LayoutError) for layouts or coordinates that do not fit.
     pub fn at(
         k: &mut Kernel,
         when: Reg,
@@ -56,6 +64,7 @@ impl Choice {
     }
 
     /// The same place where it is known which side is taken: inside a branch.
+    #[must_use]
     pub fn known(&self, when: bool) -> Self {
         Self {
             known: Some(usize::from(!when)),
@@ -64,6 +73,10 @@ impl Choice {
     }
 
     /// The place that is `by` further, on either side.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`](layout_core::LayoutError) for layouts or coordinates that do not fit.
     pub fn moved(&self, k: &mut Kernel, by: [&[Expr]; 2]) -> Result<Self, LayoutError> {
         let distance = self.distance(k, by)?;
         let mut sides = self.sides.clone();
@@ -88,6 +101,10 @@ impl Choice {
     }
 
     /// The address of the element that is `by` further: nowhere, if that is empty.
+    ///
+    /// # Errors
+    ///
+    /// [`LayoutError`](layout_core::LayoutError) for layouts or coordinates that do not fit.
     pub fn element(
         &self,
         k: &mut Kernel,

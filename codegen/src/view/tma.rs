@@ -21,6 +21,10 @@ const WIDEST: i64 = 128;
 
 /// (row, column) → element of a tile that boxes of TMA fill and matrix descriptors describe: panels of rows of 128 bytes, or fewer where the tile has fewer, their
 /// 16-byte pieces permuted by the row.
+///
+/// # Errors
+///
+/// [`ViewError`] for a tile that has no such rows.
 pub fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError> {
     let [rows, columns] = shape;
     let width = [WIDEST, 64, 32]

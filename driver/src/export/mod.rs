@@ -155,7 +155,9 @@ fn find(out: Out<*const c_void>, id: Out<[u8; 16]>) -> Done {
         );
     }
     if id == AUTHENTICATION {
-        crate::stubs::say("authentication that the CUDA runtime of nvcc asks for; programs on the driver API run");
+        crate::stubs::say(
+            "authentication that the CUDA runtime of nvcc asks for; programs on the driver API run",
+        );
         return Err(NOT_SUPPORTED);
     }
     let (_, table) = found.ok_or(INVALID_VALUE)?;
