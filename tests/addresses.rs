@@ -311,8 +311,8 @@ fn sources(folder: &std::path::Path) -> Vec<(String, String)> {
 /// The families write no memory operand and no memory instruction: both come from views, and text from the printer.
 #[test]
 fn the_emitter_spells_no_memory_instruction() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("codegen/src");
-    for family in ["gemm", "gemm/simt", "gemm/mma_sync"] {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels/src");
+    for family in ["gemm", "gemm/mma_sync", "sources/maxas", "sources/outer"] {
         let files = sources(&root.join(family));
         assert!(files.len() >= 3, "{family}: {}", files.len());
         for (path, source) in files {

@@ -136,7 +136,7 @@ impl MapArgument {
 /// A constant of `cuda.h`.
 ///
 /// ```
-/// use tilewright_kernels::gemm::MapType;
+/// use layout_codegen::tensor_map::MapType;
 ///
 /// let constant = MapType::Tf32.constant();
 /// assert_eq!((constant.name, constant.value), ("CU_TENSOR_MAP_DATA_TYPE_TFLOAT32", 11));
@@ -153,7 +153,7 @@ pub struct DriverConstant {
 /// rounding to tf32 needs a type of its own.
 ///
 /// ```
-/// use tilewright_kernels::gemm::MapType;
+/// use layout_codegen::tensor_map::MapType;
 ///
 /// assert_eq!(MapType::U16.constant().name, "CU_TENSOR_MAP_DATA_TYPE_UINT16");
 /// ```

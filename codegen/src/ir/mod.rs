@@ -65,7 +65,7 @@ pub(crate) use inst::{Binary, Cache, Inst, Metadata, Special, Statement, Unary, 
 pub use kernel::Kernel;
 pub(crate) use kernel::{LoopHandle, MapHandle, Origin, RingHandle, Strides};
 pub(crate) use meaning::Meaning;
-pub(crate) use node::{Comment, Counts, If, Line, Loop, LoopEnd, Node, RoleRegion};
+pub(crate) use node::{Comment, Counts, If, Line, Loop, LoopEnd, Node, RoleRegion, without_lines};
 pub use param::{Param, ParamKind};
 pub(crate) use place::{Arrangement, Buffer, Extent, Place, Role, Stride};
 pub use value::Cmp;

@@ -39,6 +39,37 @@ pub(crate) enum Node {
     },
 }
 
+/// Nodes without the lines of the author's program, for a printer that arranges neighbours.
+pub(crate) fn without_lines(nodes: &[Node]) -> Vec<Node> {
+    let kept = nodes
+        .iter()
+        .filter(|node| !matches!(node, Node::Comment(Comment::Line(_))));
+    let kept = kept.cloned().map(|mut node| {
+        match &mut node {
+            Node::If(branch) => {
+                branch.then = without_lines(&branch.then);
+                branch.otherwise = without_lines(&branch.otherwise);
+            }
+            Node::Loop(repeated) => {
+                repeated.entry = without_lines(&repeated.entry);
+                repeated.body = without_lines(&repeated.body);
+            }
+            Node::Roles(roles) => {
+                for role in roles {
+                    role.body = without_lines(&role.body);
+                }
+            }
+            Node::Inst(_)
+            | Node::Comment(_)
+            | Node::Assume(_)
+            | Node::Leave { .. }
+            | Node::Exit { .. } => {}
+        }
+        node
+    });
+    kept.collect()
+}
+
 /// What readers of the text and of messages are told.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Comment {

@@ -52,7 +52,7 @@ impl Kernel {
     /// let lane = k.lane();
     /// let row = k.index(&Layout::parse("(4,8):(0,1)")?, &[lane])?;
     /// assert_eq!(k.range(row), (0, 7));
-    /// # Ok::<(), layout_core::LayoutError>(())
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors

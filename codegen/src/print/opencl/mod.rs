@@ -54,7 +54,7 @@ use self::body::{Body, Macros};
 use self::names::Names;
 use self::pointers::{Pointers, written};
 use self::scopes::Declarations;
-use crate::ir::{Class, Entry, Inst, Node, Param, ParamKind, Place, Space, Type};
+use crate::ir::{Class, Entry, Inst, Node, Param, ParamKind, Place, Space, Type, without_lines};
 
 /// The most local memory of a work-group, in bytes: what GCN and every later chip of AMD has.
 pub const LOCAL_LIMIT: u64 = 65_536;
@@ -80,7 +80,11 @@ pub fn program(kernels: &[Entry], about: &[String]) -> Result<String, OpenClErro
     let mut all = Macros::default();
     for k in kernels {
         text.push('\n');
-        let macros = kernel(&mut text, k)?;
+        let k = Entry {
+            nodes: without_lines(&k.nodes),
+            ..k.clone()
+        };
+        let macros = kernel(&mut text, &k)?;
         all.arities.extend(macros.arities);
         all.windows |= macros.windows;
         all.four |= macros.four;
