@@ -78,7 +78,7 @@ fn sides(operands: Operands) -> [(Side, bool); 2] {
 
 impl SgemmPlan {
     /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
-    /// [`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue), but each fragment is one element of C.
+    /// [`MmaPlan::with_epilogue`](crate::gemm::mma_sync::MmaPlan::with_epilogue), but each fragment is one element of C.
     ///
     /// ```
     /// use layout_codegen::Arch;

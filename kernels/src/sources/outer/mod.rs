@@ -93,7 +93,7 @@ impl OuterPlan {
     }
 
     /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
-    /// [`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue).
+    /// [`MmaPlan::with_epilogue`](crate::gemm::mma_sync::MmaPlan::with_epilogue).
     ///
     /// ```
     /// use layout_codegen::Arch;
