@@ -166,7 +166,7 @@ const WORDS: usize = 35_000;
 const PHRASES: [&[&str]; 21] = [
     &["take|takes|taking", "tile", "after", "tile"],
     &["dealt", "out"],
-    &["taker|takers"],
+    &["taker|ordered_roles"],
     &["own", "kernel|kernels"],
     &["kernel|kernels", "of", "one's|your|our", "own"],
     &["give|gives|given|giving", "a|the|its", "stage", "back"],

@@ -4,13 +4,16 @@
 #![cfg(target_os = "linux")]
 
 mod common;
+#[path = "common/iota.rs"]
+mod iota;
 
 use std::process::Command;
 
+use iota::{assert_timed, iota};
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
-use tilewright::host::{Arg, Inputs, On, PtxKernel, Ran, check, launch_on, run};
+use tilewright::host::{Arg, Inputs, On, check, launch_on, run};
 use tilewright::kernels::gemm::registry::plans;
 use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
 
@@ -99,24 +102,8 @@ fn right(gpu: &Gpu, plan: &dyn Plan, i: usize) {
     assert!(check.passed, "{}: {check:?}", plan.name());
 }
 
-/// A kernel of one's text, timed; that is events, and a graph of the launch.
+/// A kernel from PTX text, timed: by events, and by a graph of the launch.
 fn a_kernel_runs_and_is_timed() {
-    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
-        .visible .entry iota(.param .u64 out) {\n\
-            .reg .b32 %r<1>; .reg .b64 %d<3>;\n\
-            ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;\n\
-            st.global.u32 [%d2], %r0; ret;\n\
-        }\n";
-    let kernel = PtxKernel::new(text, "iota").expect("it has this entry");
-    let outcome = run(&kernel, On::Gpu, [("out", Arg::output::<u32>(32))]).expect("it runs");
-    outcome.assert_clean();
-    assert_eq!(outcome.ran, Ran::Gpu);
-    assert!(
-        outcome
-            .get::<u32>("out")
-            .expect("u32")
-            .into_iter()
-            .eq(0..32)
-    );
-    assert!(outcome.time_ms.is_some_and(|ms| ms > 0.0), "{outcome:?}");
+    let out = ("out", Arg::output::<u32>(32));
+    assert_timed(&run(&iota(), On::Gpu, [out]).expect("it runs"));
 }

@@ -1,12 +1,13 @@
 //! `host::run` on a GPU. Without a GPU this says so and runs nothing.
 
 mod common;
+#[path = "common/iota.rs"]
+mod iota;
 
+use iota::{assert_timed, iota};
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
-use tilewright::host::{
-    Arg, GemmKernel, Inputs, On, PtxKernel, Ran, RunOptions, check, run, run_with,
-};
+use tilewright::host::{Arg, GemmKernel, Inputs, On, RunOptions, check, run, run_with};
 use tilewright::kernels::gemm::registry::plan_named;
 use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
 
@@ -22,17 +23,6 @@ fn gpu() -> bool {
     }
 }
 
-/// out[i] = i for every thread i of 32.
-fn iota() -> PtxKernel {
-    let text = ".version 8.0\n.target sm_75\n.address_size 64\n\
-        .visible .entry iota(.param .u64 out) {\n\
-            .reg .b32 %r<1>; .reg .b64 %d<3>;\n\
-            ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mul.wide.u32 %d1, %r0, 4; add.s64 %d2, %d0, %d1;\n\
-            st.global.u32 [%d2], %r0; ret;\n\
-        }\n";
-    PtxKernel::new(text, "iota").expect("it has this entry")
-}
-
 #[test]
 fn a_kernel_runs_and_is_timed() {
     if !gpu() {
@@ -40,16 +30,7 @@ fn a_kernel_runs_and_is_timed() {
     }
     for on in [On::Gpu, On::Auto] {
         let outcome = run(&iota(), on, [("out", Arg::output::<u32>(32))]).expect("it runs");
-        outcome.assert_clean();
-        assert_eq!(outcome.ran, Ran::Gpu);
-        assert!(
-            outcome
-                .get::<u32>("out")
-                .expect("u32")
-                .into_iter()
-                .eq(0..32)
-        );
-        assert!(outcome.time_ms.is_some_and(|ms| ms > 0.0), "{outcome:?}");
+        assert_timed(&outcome);
         let error = outcome.counted_as_proven().expect_err("nothing is counted");
         assert!(
             error.to_string().contains("a GPU counts no wavefronts"),

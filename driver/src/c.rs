@@ -120,7 +120,7 @@ impl<T: Copy> In<T> {
         Ok(unsafe { self.0.add(index).read_unaligned() })
     }
 
-    /// The first `count` values; null is none of them.
+    /// The first `count` values. A null pointer has none.
     pub(crate) fn list(self, count: usize) -> Result<Vec<T>, Status> {
         (0..count).map(|i| self.at(i)).collect()
     }

@@ -11,7 +11,7 @@
 //!
 //! A target outside of 0..cols, such as PyTorch's `ignore_index` −100, gives a loss of 0 and a gradient of 0. NaN and infinities as in PyTorch: NaN or +∞ in a row gives NaN, and so does a row of −∞.
 
-use std::f32::consts::{LN_2, LOG2_E};
+use std::f32::consts::LN_2;
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
@@ -20,6 +20,7 @@ use layout_codegen::view::{Combine, Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
+use crate::online::{Online, exp};
 use crate::rows::{MOST_ROWS, RowTile};
 
 /// What becomes of an element, with whether its column is the target of its row.
@@ -63,16 +64,13 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
     let target = target.to_index(&mut k);
     // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
     let share = |k: &mut Kernel, of: &View, j| {
-        of.tile(k, &[tile.rows, tile.cols], &[i, j])?
-            .partition(k, &tile.shares, thread)?
-            .vectors(k, tile.vector)?
+        tile.share(k, of, [i, j], thread)?
             .filled(k, f32::NEG_INFINITY)
     };
     let load = |k: &mut Kernel, j| -> Result<Fragment, ViewError> {
         let x = share(k, &x, j)?;
         k.load_fragment(&x)?.convert(k, Element::F32)
     };
-    let exp = |k: &mut Kernel, x: F32, m: F32| x.sub(k, m).mul(k, LOG2_E).exp2(k);
     // The elements of tile j, each with whether its column is the target.
     let with_target = |k: &mut Kernel, x: &Fragment, j: Expr, f: &Chosen<'_>| {
         x.map_at(k, |k, x, [_, column]| {
@@ -91,33 +89,22 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
         let chosen = with_target(&mut k, &x, zero, &at_target)?;
         let chosen = chosen.reduce(&mut k, 1, Combine::Add)?;
         resident = Some(x);
-        let of_row = |of: &Fragment, k: &mut Kernel| Ok(of.thread_values::<f32>(k)?[0]);
-        let of_row = [&m, &sum, &chosen].map(|of| of_row(of, &mut k));
-        let [m, sum, chosen]: [Result<F32, ViewError>; 3] = of_row;
-        [m?, sum?, chosen?]
+        // All elements of a thread are of one row.
+        let [m, sum, chosen] = [m, sum, chosen].map(|of| of.thread_values(&mut k));
+        [m?[0], sum?[0], chosen?[0]]
     } else {
-        // From the least number on, so that −∞ − m is −∞ in a thread that has nothing else.
-        let [most, sum, chosen] = [f32::MIN, 0.0, 0.0].map(|x| k.variable(F32::from(x)));
+        let (online, chosen) = (Online::new(&mut k), k.variable(F32::from(0.0)));
         k.for_loop("column", 0, tile.cols, cols, |k, column| {
             let j = k.div(column, tile.cols);
             let x = load(k, j)?;
-            let (old, here) = (most.get(k), x.combine(k, Combine::Max)?);
-            let m = old.max(k, here);
-            let e = x.map(k, |k, x| exp(k, x, m))?;
-            let (rescale, here) = (exp(k, old, m), e.combine(k, Combine::Add)?);
-            let more = sum.get(k).fma(k, rescale, here);
-            sum.set(k, more);
-            most.set(k, m);
+            online.add(k, &x)?;
             let x = with_target(k, &x, j, &at_target)?.combine(k, Combine::Add)?;
             let more = chosen.get(k).add(k, x);
             chosen.set(k, more);
             Ok::<(), ViewError>(())
         })?;
-        let (own, block) = (most.get(&mut k), tile.block()?);
-        let m = k.reduce(own, &block, Combine::Max)?;
-        let rescale = exp(&mut k, own, m);
-        let own = sum.get(&mut k).mul(&mut k, rescale);
-        let sum = k.reduce(own, &block, Combine::Add)?;
+        let block = tile.block()?;
+        let [m, sum] = online.total(&mut k, &block)?;
         let own = chosen.get(&mut k);
         [m, sum, k.reduce(own, &block, Combine::Add)?]
     };

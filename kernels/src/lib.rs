@@ -42,6 +42,7 @@ mod error;
 pub mod gemm;
 pub mod gemv;
 pub mod norm;
+mod online;
 pub mod reduce;
 pub mod rows;
 pub mod select;

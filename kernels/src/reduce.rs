@@ -27,11 +27,7 @@ pub fn row_sums(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", Element::F32, &[rows]);
     let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
-    let share = |k: &mut Kernel, j| {
-        x.tile(k, &[tile.rows, tile.cols], &[i, j])?
-            .partition(k, &tile.shares, thread)?
-            .vectors(k, tile.vector)
-    };
+    let share = |k: &mut Kernel, j| tile.share(k, &x, [i, j], thread);
     let zero = k.constant(0);
     let first = share(&mut k, zero)?;
     let y = y.tile(&mut k, &[tile.rows], &[i])?;

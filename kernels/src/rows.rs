@@ -9,7 +9,9 @@
 //! Neighbouring threads touch neighbouring vectors. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
 //! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often.
 
-use layout_codegen::ir::Element;
+use layout_codegen::index::Expr;
+use layout_codegen::ir::{Element, Kernel};
+use layout_codegen::view::{Partition, View, ViewError};
 use layout_core::Layout;
 
 use crate::KernelError;
@@ -98,6 +100,19 @@ impl RowTile {
             shares: shares(steps)?,
             step: shares(1)?,
         })
+    }
+
+    /// What a thread has of tile (i, j) of a matrix.
+    pub(crate) fn share(
+        &self,
+        k: &mut Kernel,
+        of: &View,
+        at: [Expr; 2],
+        thread: Expr,
+    ) -> Result<Partition, ViewError> {
+        of.tile(k, &[self.rows, self.cols], &at)?
+            .partition(k, &self.shares, thread)?
+            .vectors(k, self.vector)
     }
 
     /// Whether a whole row is in the registers of a block.

@@ -9,14 +9,12 @@
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
 
-use std::f32::consts::LOG2_E;
-
 use layout_codegen::ir::{Axis, Element, Kernel};
-use layout_codegen::value::F32;
 use layout_codegen::view::{Combine, Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
+use crate::online::{Online, exp};
 use crate::rows::{MOST_ROWS, RowTile};
 
 /// The kernel `softmax_<element>(rows, cols, x, y)`.
@@ -34,9 +32,7 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let zero = k.constant(0);
     // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
     let share = |k: &mut Kernel, of: &View, j| {
-        of.tile(k, &[tile.rows, tile.cols], &[i, j])?
-            .partition(k, &tile.shares, thread)?
-            .vectors(k, tile.vector)?
+        tile.share(k, of, [i, j], thread)?
             .filled(k, f32::NEG_INFINITY)
     };
     let load = |k: &mut Kernel, j| -> Result<Fragment, ViewError> {
@@ -47,7 +43,6 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
         let (y, value) = (share(k, &y, j)?, value.convert(k, element)?);
         k.store_fragment(&y, &value)
     };
-    let exp = |k: &mut Kernel, x: F32, m: F32| x.sub(k, m).mul(k, LOG2_E).exp2(k);
     if tile.is_in_registers() {
         let x = load(&mut k, zero)?;
         let most = x.reduce(&mut k, 1, Combine::Max)?;
@@ -58,25 +53,14 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
         store(&mut k, zero, &value)?;
         return Ok(k.build(arch)?);
     }
-    // From the least number on, so that −∞ − m is −∞ in a thread that has nothing else.
-    let (most, sum) = (k.variable(F32::from(f32::MIN)), k.variable(F32::from(0.0)));
+    let online = Online::new(&mut k);
     k.for_loop("column", 0, tile.cols, cols, |k, column| {
         let j = k.div(column, tile.cols);
         let x = load(k, j)?;
-        let (old, here) = (most.get(k), x.combine(k, Combine::Max)?);
-        let m = old.max(k, here);
-        let e = x.map(k, |k, x| exp(k, x, m))?;
-        let (rescale, here) = (exp(k, old, m), e.combine(k, Combine::Add)?);
-        let more = sum.get(k).fma(k, rescale, here);
-        sum.set(k, more);
-        most.set(k, m);
-        Ok::<(), ViewError>(())
+        online.add(k, &x)
     })?;
-    let (own, block) = (most.get(&mut k), tile.block()?);
-    let m = k.reduce(own, &block, Combine::Max)?;
-    let rescale = exp(&mut k, own, m);
-    let own = sum.get(&mut k).mul(&mut k, rescale);
-    let scale = k.reduce(own, &block, Combine::Add)?.reciprocal(&mut k);
+    let [m, sum] = online.total(&mut k, &tile.block()?)?;
+    let scale = sum.reciprocal(&mut k);
     k.for_loop("column", 0, tile.cols, cols, |k, column| {
         let j = k.div(column, tile.cols);
         let x = load(k, j)?;

@@ -48,7 +48,7 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
     let [_, tn, tk] = p.tile();
     let [gm, gn] = p.groups;
     let roles = p.roles();
-    let takers = p.fills();
+    let ordered_roles = p.fills();
     let warps = (4 * gm * gn) as u32;
     let idle = u32::from(p.has(Mistake::NoRole));
     let mut k = Kernel::new("fuzzed", 32 * (warps * roles as u32 + idle) + 128);
@@ -80,8 +80,8 @@ pub(crate) fn kernel(p: &Product) -> Result<Kernel, ViewError> {
     let atom = atoms::wgmma(p.n, p.form.scalar(), atoms::Scalar::F32)?;
     let mma = TiledMma::new(atom, &Layout::flat(&[gm, gn, 1], &[1, gm, 0])?)?;
     let stages = Stages::new(p.stages).lag(p.lag);
-    let stages = if takers > 1 {
-        stages.ping_pong(takers as u32)
+    let stages = if ordered_roles > 1 {
+        stages.ping_pong(ordered_roles as u32)
     } else {
         stages
     };
@@ -182,13 +182,13 @@ fn scheduler(
 
 impl Setting<'_> {
     fn producer(&self, k: &mut Kernel) -> Done {
-        let (p, steps, takers) = (self.p, self.steps, self.p.fills());
+        let (p, steps, ordered_roles) = (self.p, self.steps, self.p.fills());
         let role = p.role(WarpRole::new("producer", 4), 40);
         let fill = |k: &mut Kernel| {
             self.turns(k, |k, turn| {
-                for part in 0..takers {
-                    let turn = if takers > 1 {
-                        self.part(k, turn, (part, takers))
+                for part in 0..ordered_roles {
+                    let turn = if ordered_roles > 1 {
+                        self.part(k, turn, (part, ordered_roles))
                     } else {
                         turn
                     };
@@ -199,7 +199,7 @@ impl Setting<'_> {
             let uses = match p.schedule {
                 Schedule::Cluster(..) if !p.has(Mistake::NoDrain) => steps,
                 _ => match &self.tiles {
-                    Some(tiles) if p.drains && takers == 1 => {
+                    Some(tiles) if p.drains && ordered_roles == 1 => {
                         let tiles = k.tiles_of_block(tiles)?;
                         k.mul(tiles, steps)
                     }

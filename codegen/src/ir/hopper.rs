@@ -19,13 +19,13 @@
 //!                the producer waits for slot (4 + 1) mod 4 = 1, parity 1 − (5 div 4) mod 2 = 0: its first phase
 //! ```
 //!
-//! Consumers may also take turns: each reads a run of uses of its own, and stores what it made of them while the next one reads. Of R roles, role r has turn t
-//! behind turn t of role r − 1, and role 0 behind turn t − 1 of the last one. An mbarrier for each role says that the role before has passed the turn on:
+//! Consumers may have a ping-pong schedule: each reads a run of stages, and runs its epilogue while the next one reads. Of R roles, role r reads its run t
+//! behind run t of role r − 1, and role 0 behind run t − 1 of the last role. Each role has an order barrier, on which the role before it arrives:
 //!
 //! ```text
-//! role r     wait turn(r, t), uses of the run …, wait for all products, arrive at turn(r + 1 mod R)
+//! role r     wait order(r, t), read the run, wait for all MMAs, arrive at order(r + 1 mod R)
 //!
-//! parity of turn(r, t)   t mod 2      of role 0, whose first turn follows none   1 − t mod 2
+//! parity of order(r, t)   t mod 2      of role 0, whose first run follows none   1 − t mod 2
 //! ```
 //!
 //! Every instruction of a ring says which `i` it means; the prover holds its addresses and parities against it, and shows that roles keep to the protocol.
@@ -46,16 +46,16 @@ pub(crate) struct Ring {
     pub(crate) name: String,
     /// How many stages.
     pub(crate) stages: i64,
-    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage, where roles take turns `turn` of every role, and where
-    /// turns overlap `products` of every role.
+    /// The buffer of its mbarriers: 8 bytes each, `full` of every stage, `empty` of every stage; in a ping-pong schedule `order` of every role, and where
+    /// runs overlap `complete` of every role.
     pub(crate) barriers: usize,
-    /// How many threads arrive at `empty` each time round, of all blocks of a cluster. Those of one block pass on a turn.
+    /// How many threads arrive at `empty` in each iteration, of all blocks of a cluster. Those of one block arrive on an order barrier.
     pub(crate) consumers: u32,
     /// How many uses later a stage is released: an arrival in use `i` says that reads of use `i − lag` are complete.
     pub(crate) lag: i64,
-    /// How many roles take turns in reading runs of stages; 1 where each role that reads reads every stage.
-    pub(crate) takers: u32,
-    /// A role passes its turn on while its last products are in flight, and says later that they are complete.
+    /// How many consumer roles a ping-pong schedule has; 1 where each consumer reads every stage.
+    pub(crate) ordered_roles: u32,
+    /// A role arrives on the order barrier while its last MMAs are in flight, and on a second barrier when they are complete.
     pub(crate) overlaps: bool,
     /// The buffers whose stages it guards; their last two modes are the stage, and what it holds.
     pub(crate) buffers: Vec<usize>,
@@ -63,34 +63,34 @@ pub(crate) struct Ring {
     pub(crate) read: Vec<[i64; 2]>,
 }
 
-/// One of a stage's two mbarriers, or of the one or two of a role that takes turns.
+/// One of a stage's two mbarriers, or of the one or two of a role in a ping-pong schedule.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Side {
     /// Completed when all bytes of the stage have arrived.
     Full,
-    /// Completed when all consumers have given the stage back.
+    /// Completed when all consumers have released the stage.
     Empty,
-    /// Completed when the role before that of this number has passed the turn on.
-    Turn(u32),
-    /// Completed when the products of that turn are complete, so that stages may be released behind them.
-    Products(u32),
+    /// The order barrier of the role of this number: completed when the role before it has arrived.
+    Order(u32),
+    /// Completed when the MMAs of the run before are complete, so that stages may be released behind them.
+    Complete(u32),
 }
 
-/// What a role that takes turns hands over to the next.
+/// Which barrier of the next role a role of a ping-pong schedule arrives on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Handover {
-    /// The turn: the next role may read stages, those behind this role's. Where turns overlap, products of this role may be in flight.
-    Turn,
-    /// Products of the turn are complete, where turns overlap.
-    Products,
+pub enum OrderArrival {
+    /// The order barrier: the next role may read its stages. Where runs overlap, MMAs of this role may be in flight.
+    Order,
+    /// The second barrier, where runs overlap: the MMAs of this role are complete.
+    Complete,
 }
 
-impl Handover {
+impl OrderArrival {
     /// What the role of a number waits for.
     pub(crate) fn side(self, role: u32) -> Side {
         match self {
-            Handover::Turn => Side::Turn(role),
-            Handover::Products => Side::Products(role),
+            OrderArrival::Order => Side::Order(role),
+            OrderArrival::Complete => Side::Complete(role),
         }
     }
 }
@@ -100,7 +100,7 @@ impl Handover {
 pub(crate) struct StageUse {
     /// The ring, by its number.
     pub(crate) ring: usize,
-    /// How many uses of stages came before; where a turn is waited for or passed on, how many turns of the role.
+    /// The pipeline iteration; of an order barrier, the number of the role's run.
     pub(crate) index: Expr,
 }
 
@@ -221,15 +221,15 @@ pub(crate) enum Hopper {
         /// In which use it arrives; the one that is released is the ring's lag before.
         stage: StageUse,
     },
-    /// Hands the turn, or its products, over to the next role.
+    /// Arrives on a barrier of the next role.
     Pass {
-        /// What is handed over.
-        what: Handover,
+        /// Which barrier.
+        what: OrderArrival,
         /// The mbarrier of the next role.
         at: Address,
-        /// The role whose turn ends.
+        /// The role that arrives.
         role: u32,
-        /// Which turn of the role ends.
+        /// The number of its run.
         stage: StageUse,
     },
     /// Arrives at the mbarrier that lies at the same place of a block of the cluster, its own or another. The arrival is relaxed: it says that products which were

@@ -35,14 +35,14 @@ use crate::value::{Kind, Predicate, Value};
 use crate::view::View;
 
 pub use super::address::Address;
-pub use super::hopper::{Factor, Handover, Matrix, Side};
+pub use super::hopper::{Factor, Matrix, OrderArrival, Side};
 pub use super::inst::{Binary, Cache, Unary};
 pub use super::kernel::{LoopHandle, MapHandle, RingHandle};
 pub use super::place::{Extent, Role, Stride};
 pub use super::value::{Class, Logic, Pred, Reg, Src, Type};
 pub use crate::value::moved;
 pub use crate::view::choice::Choice;
-pub use crate::view::element::Turn;
+pub use crate::view::element::Alternating;
 
 mod sealed {
     /// Types of this crate.
@@ -142,7 +142,7 @@ instructions! {
     /// Neighbours of a row of a stage, from `at` on, to registers of 4 bytes.
     fn fetch(to: &[Reg], at: Address, ring: &RingHandle, index: Expr);
     /// A role arrives on the order barrier of the next one, by the threads where `only` holds; `by` is the role's number and its iteration.
-    fn hand_over(what: Handover, ring: &RingHandle, by: (u32, Expr), only: Reg) -> Result<(), LayoutError>;
+    fn arrive_in_order(what: OrderArrival, ring: &RingHandle, by: (u32, Expr), only: Reg) -> Result<(), LayoutError>;
     /// Leaves the innermost loop where `when` holds.
     fn leave_loop(when: impl Into<Pred>, uniform: bool);
     /// Loads `to` (1, 2 or 4 of one class) from `at`.
@@ -162,7 +162,7 @@ instructions! {
     fn name_branch(other: &'static str, end: &'static str);
     /// A view of a buffer whose elements are of a type, so that tiles of it can be copied.
     fn of_element(view: View, element: Element) -> View;
-    /// Opens a region that computes all it needs anew: nothing but parameters and the identity of the thread has to be kept for it.
+    /// Opens a region that recomputes every value it uses: only parameters and the thread's index stay in registers for it.
     fn open_fresh_region();
     /// Opens a loop whose counter takes the values `start`, `start + step`, … below the limit that [`Instructions::close_loop`] gets, which is at most
     /// `limit_hi`.
@@ -284,7 +284,7 @@ pub trait Addresses: sealed::Sealed + Sized {
         &self,
         k: &mut Kernel,
         by: &[Expr],
-        turn: Option<&Turn<'_>>,
+        stage: Option<&Alternating<'_>>,
     ) -> Result<Address, LayoutError>;
 }
 
@@ -311,14 +311,14 @@ impl Addresses for View {
         &self,
         k: &mut Kernel,
         by: &[Expr],
-        turn: Option<&Turn<'_>>,
+        stage: Option<&Alternating<'_>>,
     ) -> Result<Address, LayoutError> {
-        View::element_in(self, k, by, turn)
+        View::element_in(self, k, by, stage)
     }
 }
 
 /// The registers of values.
-pub trait Registers: sealed::Sealed + Sized {
+pub trait InRegister: sealed::Sealed + Sized {
     /// What a register of this type's class holds now.
     fn held(k: &Kernel, register: Reg) -> Self;
     /// The value in a register of its own, which nothing else is set through.
@@ -330,7 +330,7 @@ pub trait Registers: sealed::Sealed + Sized {
     fn register(self, k: &mut Kernel) -> Reg;
 }
 
-impl<T: Kind> Registers for Value<T> {
+impl<T: Kind> InRegister for Value<T> {
     fn held(k: &Kernel, register: Reg) -> Self {
         Value::held(k, register)
     }

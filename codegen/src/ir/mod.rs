@@ -57,7 +57,7 @@ pub use element::Element;
 pub use entry::Entry;
 pub(crate) use entry::{DealOrder, Raster};
 pub(crate) use hopper::{
-    DESCRIPTOR_BITS, Factor, Handover, Hopper, Matrix, Remote, Ring, Side, StageUse, TensorMap,
+    DESCRIPTOR_BITS, Factor, Hopper, Matrix, OrderArrival, Remote, Ring, Side, StageUse, TensorMap,
     last_shared_address,
 };
 pub use inst::{Axis, Rounding, Shuffle};

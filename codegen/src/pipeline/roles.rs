@@ -221,7 +221,7 @@ impl Kernel {
         for ring in self.parting.rings.clone() {
             let readers = self.parting.readers.get(&ring.number());
             let warps: u32 = readers.map_or(0, |all| all.values().sum());
-            self.set_consumers(&ring, warps * blocks / ring.takers());
+            self.set_consumers(&ring, warps * blocks / ring.ordered_roles());
         }
     }
 }

@@ -13,7 +13,7 @@
 pub struct Stages {
     pub(super) count: i64,
     pub(super) lag: i64,
-    pub(super) turns: u32,
+    pub(super) roles: u32,
 }
 
 impl Stages {
@@ -28,7 +28,7 @@ impl Stages {
         Self {
             count,
             lag: 0,
-            turns: 1,
+            roles: 1,
         }
     }
 
@@ -54,9 +54,6 @@ impl Stages {
     /// ```
     #[must_use]
     pub fn ping_pong(self, roles: u32) -> Self {
-        Self {
-            turns: roles,
-            ..self
-        }
+        Self { roles, ..self }
     }
 }

@@ -11,7 +11,7 @@
 use super::ring::{MOST_STAGES, Transport};
 use super::{Ring, Staged, Stages};
 use crate::index::Expr;
-use crate::ir::{Cmp, Handover, Kernel, RingHandle, Side};
+use crate::ir::{Cmp, Kernel, OrderArrival, RingHandle, Side};
 use crate::view::{PERIOD, View, ViewError, panels};
 
 impl Kernel {
@@ -66,7 +66,7 @@ impl Kernel {
         tiles: [Staged<'_>; N],
     ) -> Result<Ring<'static, N>, ViewError> {
         self.at_line();
-        let Stages { count, lag, turns } = stages;
+        let Stages { count, lag, roles } = stages;
         let refuse = |given: String, accepted: String| Err(ViewError::Pipeline { given, accepted });
         if !(1..=MOST_STAGES).contains(&count) {
             return refuse(
@@ -80,9 +80,9 @@ impl Kernel {
                 "it is less than the number of stages".to_owned(),
             );
         }
-        if !(1..=4).contains(&turns) {
+        if !(1..=4).contains(&roles) {
             return refuse(
-                format!("{turns} roles in a ping-pong schedule"),
+                format!("{roles} roles in a ping-pong schedule"),
                 "1 to 4 do".to_owned(),
             );
         }
@@ -118,7 +118,7 @@ impl Kernel {
         let views = <[View; N]>::try_from(views).map_err(|_| without_tiles())?;
         let name = format!("{}_ring", first.name);
         // The mbarriers lie ahead of the tiles where their alignment leaves room, or behind them.
-        let bytes = 8 * Self::barriers_of_ring(count, (turns, false)) as u64;
+        let bytes = 8 * Self::barriers_of_ring(count, (roles, false)) as u64;
         let mut at = before.next_multiple_of(8);
         if at + bytes > before.next_multiple_of(PERIOD as u64) {
             at = self.shared_bytes().next_multiple_of(8);
@@ -129,7 +129,7 @@ impl Kernel {
             .zip(&tiles)
             .map(|(view, t)| (view, t.shape))
             .collect();
-        let ring = self.shared_ring(&name, (count, lag, (turns, false)), at as i64, 0, &read)?;
+        let ring = self.shared_ring(&name, (count, lag, (roles, false)), at as i64, 0, &read)?;
         self.parting.rings.push(ring.clone());
         Ok(Ring {
             stages: count,
@@ -304,35 +304,35 @@ impl Kernel {
         Ok(drained?)
     }
 
-    /// Runs `body` when it is this role's turn in a ping-pong schedule ([`Stages::ping_pong`]), then arrives on the order barrier of the next role. `role` is the number of the role in
-    /// the schedule, `turn` the number of tiles it had before. `body` reads the stages of the tile ([`Kernel::consume`]).
+    /// Waits for the role's order barrier in a ping-pong schedule ([`Stages::ping_pong`]), runs `body`, then arrives on the order barrier of the next role. `role` is the number of the role in
+    /// the schedule, `run` the number of tiles it had before. `body` reads the stages of the tile ([`Kernel::consume`]).
     ///
     /// # Errors
     ///
-    /// [`ViewError::Pipeline`] for a ring that roles do not take turns in; those of the body.
+    /// [`ViewError::Pipeline`] for a ring without a ping-pong schedule; those of the body.
     #[track_caller]
     pub fn ping_pong<const N: usize, E: From<ViewError>>(
         &mut self,
         ring: &Ring<'_, N>,
-        (role, turn): (u32, Expr),
+        (role, run): (u32, Expr),
         body: impl FnOnce(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
         self.at_line();
         let handle = self.ring_in_role(ring)?;
-        if role >= handle.takers() || handle.takers() < 2 {
+        if role >= handle.ordered_roles() || handle.ordered_roles() < 2 {
             return Err(E::from(ViewError::Pipeline {
-                given: format!("turn of role {role} in the ring `{}`", ring.names(self)),
+                given: format!("run of role {role} in the ring `{}`", ring.names(self)),
                 accepted: format!(
                     "{} roles have a ping-pong schedule in it (`Stages::ping_pong`)",
-                    handle.takers()
+                    handle.ordered_roles()
                 ),
             }));
         }
-        self.wait_stage(&handle, Side::Turn(role), turn)
+        self.wait_stage(&handle, Side::Order(role), run)
             .map_err(ViewError::from)?;
         body(self)?;
         let lane0 = self.first_lane();
-        let handed = self.hand_over(Handover::Turn, &handle, (role, turn), lane0);
+        let handed = self.arrive_in_order(OrderArrival::Order, &handle, (role, run), lane0);
         Ok(handed.map_err(ViewError::from)?)
     }
 

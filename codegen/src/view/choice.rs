@@ -3,7 +3,7 @@
 use layout_core::LayoutError;
 
 use super::View;
-use super::element::{Turn, address_in, strided_distance};
+use super::element::{Alternating, address_in, strided_distance};
 use crate::index::Expr;
 use crate::ir::{Address, Arrangement, Kernel, LoopHandle, Place, Reg, Stride};
 
@@ -109,13 +109,13 @@ impl Choice {
         &self,
         k: &mut Kernel,
         by: [&[Expr]; 2],
-        turn: Option<&Turn<'_>>,
+        stage: Option<&Alternating<'_>>,
     ) -> Result<Address, LayoutError> {
         let distance = self.distance(k, by)?;
         let e = k.pool.add(self.base, distance);
         let mut place = |i: usize| {
             let by = self.sides[i].ordered(by[i]);
-            self.sides[i].place(k, &by, turn)
+            self.sides[i].place(k, &by, stage)
         };
         let place = if let Some(i) = self.known {
             place(i)
@@ -128,7 +128,7 @@ impl Choice {
             })
         };
         let space = self.sides[0].space(k);
-        Ok(address_in(k, space, e, place, turn))
+        Ok(address_in(k, space, e, place, stage))
     }
 
     /// Bytes from the first element.

@@ -7,10 +7,10 @@ use crate::index::layout::{combined_index, index, swizzled_index};
 use crate::index::{Expr, Node};
 use crate::ir::{Address, Arrangement, Kernel, LoopHandle, Place, Space, Stride};
 
-/// A coordinate that is 0 in one turn of a loop and 1 in the next, such as which of two stages is filled: addresses alternate by one
-/// exclusive or a turn.
+/// A coordinate that is 0 in one iteration of a loop and 1 in the next, such as which of two stages is filled: an exclusive or in each
+/// iteration moves an address from one to the other.
 #[derive(Clone, Copy, Debug)]
-pub struct Turn<'a> {
+pub struct Alternating<'a> {
     /// The coordinate, as it stands in addresses: a variable that no register holds.
     pub stage: Expr,
     name: &'static str,
@@ -19,8 +19,8 @@ pub struct Turn<'a> {
     of: &'a LoopHandle,
 }
 
-impl<'a> Turn<'a> {
-    /// The coordinate called `name` that equals `value`, which is 0 in the first turn.
+impl<'a> Alternating<'a> {
+    /// The coordinate called `name` that equals `value`, which is 0 in the first iteration.
     pub fn new(k: &mut Kernel, name: &'static str, value: Expr, of: &'a LoopHandle) -> Self {
         let level = k.pool.facts(of.counter).level;
         Self {
@@ -38,12 +38,12 @@ impl View {
         self.element_in(k, by, None)
     }
 
-    /// The same, where coordinates may have the stage of a turn in them.
+    /// The same, where coordinates may have an alternating stage in them.
     pub(crate) fn element_in(
         &self,
         k: &mut Kernel,
         by: &[Expr],
-        turn: Option<&Turn<'_>>,
+        stage: Option<&Alternating<'_>>,
     ) -> Result<Address, LayoutError> {
         // Loads and stores take the place in the own block, and the rank.
         if self.block.is_some() {
@@ -60,9 +60,9 @@ impl View {
             let coordinates = self.coordinates(k, by);
             self.shared_byte(k, &coordinates)?
         };
-        let place = self.place(k, by, turn);
+        let place = self.place(k, by, stage);
         let space = self.space(k);
-        Ok(address_in(k, space, e, place, turn))
+        Ok(address_in(k, space, e, place, stage))
     }
 
     /// The view from where a layout points: `map` gives the element `c₀ + n₀·(c₁ + …)` of the modes with a layout (first mode fastest, as
@@ -104,11 +104,16 @@ impl View {
     }
 
     /// What the address of the element at coordinates means.
-    pub(super) fn place(&self, k: &mut Kernel, by: &[Expr], turn: Option<&Turn<'_>>) -> u32 {
+    pub(super) fn place(
+        &self,
+        k: &mut Kernel,
+        by: &[Expr],
+        stage: Option<&Alternating<'_>>,
+    ) -> u32 {
         let mut coordinates = self.coordinates(k, by);
-        if let Some(turn) = turn {
+        if let Some(stage) = stage {
             for at in &mut coordinates {
-                *at = k.pool.substitute(*at, turn.name, turn.value);
+                *at = k.pool.substitute(*at, stage.name, stage.value);
             }
         }
         k.place(Place::Element {
@@ -195,7 +200,7 @@ pub(super) fn strided_distance(
                 unit[i] = s * bytes;
                 None
             }
-            // A product is turned to bytes once, so that a coordinate that counts turns takes one multiply-add.
+            // A product is scaled to bytes once, so that a coordinate that counts iterations takes one multiply-add.
             Stride::Value(e) if matches!(k.pool.node(*e), Node::Mul(..)) => {
                 unit[i] = 1;
                 Some(k.pool.scale(*e, bytes))
@@ -210,21 +215,21 @@ pub(super) fn strided_distance(
     combined_index(&mut k.pool, &terms, by)
 }
 
-/// The operand for an address, in a turn or for the whole scope.
+/// The operand for an address, in an iteration or for the whole scope.
 pub(super) fn address_in(
     k: &mut Kernel,
     space: Space,
     e: Expr,
     place: u32,
-    turn: Option<&Turn<'_>>,
+    stage: Option<&Alternating<'_>>,
 ) -> Address {
-    let Some(turn) = turn else {
+    let Some(stage) = stage else {
         return k.address(space, e, place);
     };
-    if let Some(at) = k.alternating(space, e, turn.name, turn.of, place) {
+    if let Some(at) = k.alternating(space, e, stage.name, stage.of, place) {
         return at;
     }
-    // Computed anew in each turn.
-    let e = k.pool.substitute(e, turn.name, turn.value);
+    // Recomputed in each iteration.
+    let e = k.pool.substitute(e, stage.name, stage.value);
     k.address(space, e, place)
 }

@@ -50,7 +50,7 @@ pub enum Units {
 /// use tilewright_kernels::gemm::registry::plan_named;
 /// assert!(plan_named("wgmma-tf32-256x128x32-swapped")?.anatomy().form.is_swapped());
 /// assert!(plan_named("wgmma-e4m3-128x128x128-promoted")?.anatomy().form.is_promoted());
-/// assert_eq!(plan_named("wgmma-s8-256x128x128-pingpong")?.anatomy().form.takers(), 2);
+/// assert_eq!(plan_named("wgmma-s8-256x128x128-pingpong")?.anatomy().form.ordered_roles(), 2);
 /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
@@ -84,9 +84,9 @@ impl Form {
     ///
     /// ```
     /// use tilewright_kernels::gemm::Form;
-    /// assert_eq!([Form::Plain, Form::PingPong].map(Form::takers), [1, 2]);
+    /// assert_eq!([Form::Plain, Form::PingPong].map(Form::ordered_roles), [1, 2]);
     /// ```
-    pub const fn takers(self) -> u32 {
+    pub const fn ordered_roles(self) -> u32 {
         match self {
             Form::PingPong => 2,
             Form::Plain | Form::Promoted | Form::Swapped => 1,
@@ -209,7 +209,7 @@ impl Anatomy {
     /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
     /// ```
     pub fn rows_of_stage(&self) -> u32 {
-        self.tile.0 / self.form.takers()
+        self.tile.0 / self.form.ordered_roles()
     }
 
     /// Whether a warpgroup passes its turn on while its last products are in flight, so that the tensor cores never wait. Plans whose blocks lie in rectangles leave the gap: without
@@ -222,7 +222,7 @@ impl Anatomy {
     /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
     /// ```
     pub fn overlaps(&self) -> bool {
-        self.turns == Turns::Dealt && self.form.takers() > 1
+        self.turns == Turns::Dealt && self.form.ordered_roles() > 1
     }
 
     /// Bytes of shared memory: all stages, or as many of those with whole panels of contiguous columns of B as there is room for. What C is staged through shares the
@@ -240,8 +240,10 @@ impl Anatomy {
         let behind = match self.units {
             Units::Warpgroup if self.form.is_swapped() => 16 * self.stages,
             Units::Warpgroup => {
-                let mbarriers =
-                    barriers_of_ring(self.stages.into(), (self.form.takers(), self.overlaps()));
+                let mbarriers = barriers_of_ring(
+                    self.stages.into(),
+                    (self.form.ordered_roles(), self.overlaps()),
+                );
                 self.warp_count() * strip + 8 * mbarriers as u32
             }
             _ => 0,

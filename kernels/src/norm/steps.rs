@@ -26,9 +26,7 @@ impl Steps<'_> {
 
     /// What this thread has of tile `j` of a matrix.
     pub(super) fn share(&self, k: &mut Kernel, of: &View, j: Expr) -> Result<Partition, ViewError> {
-        of.tile(k, &[self.tile.rows, self.tile.cols], &[self.i, j])?
-            .partition(k, &self.tile.shares, self.thread)?
-            .vectors(k, self.tile.vector)
+        self.tile.share(k, of, [self.i, j], self.thread)
     }
 
     /// The same as numbers of f32.

@@ -41,7 +41,7 @@ const LEAST_CLOSE: u64 = 6144 * 6144 * 6144;
 /// * Tiles of 8-bit types that are dealt out one by one are up to 28 % faster from 5120² on than rectangles of blocks that leave multiprocessors out, and lose 15 % at 4096³.
 pub(super) fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm) -> bool {
     let anatomy = plan.anatomy();
-    if anatomy.form.takers() > 1 && !turns_gain(&anatomy, schedule, problem) {
+    if anatomy.form.ordered_roles() > 1 && !turns_gain(&anatomy, schedule, problem) {
         return true;
     }
     anatomy.tma_store

@@ -277,7 +277,7 @@ impl Model<'_> {
             Operand {
                 side: a.rows_of_stage(),
                 warp_side: wm,
-                inside: inside(p.m, rows) / f64::from(a.form.takers()),
+                inside: inside(p.m, rows) / f64::from(a.form.ordered_roles()),
                 width: width(widths[0]),
                 k_major: transposed[0] || p.operands.a == Trans::N,
                 is_a: true,
@@ -300,7 +300,7 @@ impl Model<'_> {
         let m = a.rows_of_stage();
         let bytes = f64::from(a.data_type.bytes());
         // Those that multiply at the same time.
-        let warps = f64::from(a.warp_count() / a.form.takers());
+        let warps = f64::from(a.warp_count() / a.form.ordered_roles());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
         let mut rate = match a.units {
             Units::Fma => self.machine.fma_rate(a.data_type),

@@ -616,7 +616,7 @@ fn warpgroups_take_turns_where_tiles_fill_c() {
         (DataType::Bf16, [3856, 6088, 472], false),
     ] {
         let plan = chosen_on_h100(data_type, size, "nt").plan;
-        let turns = plan.anatomy().form.takers() > 1;
+        let turns = plan.anatomy().form.ordered_roles() > 1;
         assert_eq!(turns, expected, "{size:?}: {}", plan.name());
     }
 }

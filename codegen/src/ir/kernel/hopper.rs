@@ -7,7 +7,7 @@ use layout_core::{LayoutError, MatrixDescriptor};
 
 use super::Kernel;
 use crate::index::{Expr, PoolId};
-use crate::ir::hopper::{Factor, Handover, Hopper, Matrix, Ring, Side, StageUse, TensorMap};
+use crate::ir::hopper::{Factor, Hopper, Matrix, OrderArrival, Ring, Side, StageUse, TensorMap};
 use crate::ir::inst::{Inst, Statement};
 use crate::ir::node::Node;
 use crate::ir::param::ParamKind;
@@ -21,7 +21,7 @@ pub struct RingHandle {
     number: usize,
     pub(super) stages: i64,
     pub(super) lag: i64,
-    takers: u32,
+    ordered_roles: u32,
     overlaps: bool,
     barriers: View,
     kernel: PoolId,
@@ -47,8 +47,8 @@ impl RingHandle {
     }
 
     /// The number of roles in its ping-pong schedule, 1 without one.
-    pub(crate) fn takers(&self) -> u32 {
-        self.takers
+    pub(crate) fn ordered_roles(&self) -> u32 {
+        self.ordered_roles
     }
 }
 
@@ -90,17 +90,17 @@ impl Kernel {
     }
 
     /// A ring of `stages` stages over the stages of `views`, whose mbarriers lie at `offset` of shared memory; `consumers` threads, of all blocks of a cluster,
-    /// release a stage, `lag` uses after they read it; `takers` roles take turns, or one reads all, and their turns may overlap. With each view go the rows
-    /// and columns of a stage that are read.
+    /// release a stage, `lag` iterations after the one that reads it. A ping-pong schedule has `ordered_roles` consumer roles, whose runs may overlap; without one it is 1. Each view comes with
+    /// the rows and columns of a stage that are read.
     pub(crate) fn shared_ring(
         &mut self,
         name: &str,
-        (stages, lag, (takers, overlaps)): (i64, i64, (u32, bool)),
+        (stages, lag, (ordered_roles, overlaps)): (i64, i64, (u32, bool)),
         offset: i64,
         consumers: u32,
         views: &[(&View, [i64; 2])],
     ) -> Result<RingHandle, LayoutError> {
-        let count = Self::barriers_of_ring(stages, (takers, overlaps));
+        let count = Self::barriers_of_ring(stages, (ordered_roles, overlaps));
         let layout = layout_core::Layout::mode(count, 8)?.into();
         let extents = vec![Extent::Fixed(count)];
         let barriers = self.shared_at(name, 8, layout, offset, extents, Vec::new());
@@ -111,7 +111,7 @@ impl Kernel {
             barriers: barriers.number(),
             consumers,
             lag,
-            takers,
+            ordered_roles,
             overlaps,
             buffers: views.iter().map(|(view, _)| view.number()).collect(),
             read: views.iter().map(|(_, read)| *read).collect(),
@@ -120,24 +120,28 @@ impl Kernel {
             number,
             stages,
             lag,
-            takers,
+            ordered_roles,
             overlaps,
             barriers,
             kernel: self.pool.id(),
         })
     }
 
-    /// How many mbarriers a ring has, whose roles take turns that may overlap.
-    pub(crate) fn barriers_of_ring(stages: i64, (takers, overlaps): (u32, bool)) -> i64 {
-        let turns = if takers > 1 { takers.into() } else { 0 };
-        2 * stages + (1 + i64::from(overlaps)) * turns
+    /// How many mbarriers a ring has, with the roles of a ping-pong schedule and whether their runs overlap.
+    pub(crate) fn barriers_of_ring(stages: i64, (ordered_roles, overlaps): (u32, bool)) -> i64 {
+        let order = if ordered_roles > 1 {
+            ordered_roles.into()
+        } else {
+            0
+        };
+        2 * stages + (1 + i64::from(overlaps)) * order
     }
 
     /// How many arrivals complete each mbarrier of a ring, in the order in which they lie.
     fn arrivals_of_ring(&self, ring: &RingHandle) -> Vec<u32> {
         let consumers = self.rings[ring.number].consumers;
         let blocks: u32 = self.cluster.iter().product();
-        let all = 0..Self::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps));
+        let all = 0..Self::barriers_of_ring(ring.stages, (ring.ordered_roles, ring.overlaps));
         all.map(|i| match i / ring.stages {
             0 => 1,
             1 => consumers,
@@ -212,9 +216,9 @@ impl Kernel {
                 let first = self.pool.constant(first);
                 self.pool.add(slot, first)
             }
-            Side::Turn(role) => self.pool.constant(2 * ring.stages + i64::from(role)),
-            Side::Products(role) => {
-                let before = 2 * ring.stages + i64::from(ring.takers);
+            Side::Order(role) => self.pool.constant(2 * ring.stages + i64::from(role)),
+            Side::Complete(role) => {
+                let before = 2 * ring.stages + i64::from(ring.ordered_roles);
                 self.pool.constant(before + i64::from(role))
             }
         };
@@ -230,7 +234,7 @@ impl Kernel {
         }
     }
 
-    /// Waits for one side of a use of a stage, or for a role's turn of that number or the products before it.
+    /// Waits for one barrier of a stage, or of a role in a ping-pong schedule, of that pipeline iteration or run.
     pub(crate) fn wait_stage(
         &mut self,
         ring: &RingHandle,
@@ -239,7 +243,7 @@ impl Kernel {
     ) -> Result<(), LayoutError> {
         // A stage is empty when consumers have arrived `lag` uses after they read it.
         let arrival = match side {
-            Side::Full | Side::Turn(_) | Side::Products(_) => index,
+            Side::Full | Side::Order(_) | Side::Complete(_) => index,
             Side::Empty => {
                 let lag = self.pool.constant(ring.lag);
                 self.pool.add(index, lag)
@@ -248,13 +252,13 @@ impl Kernel {
         let at = self.barrier_of(ring, side, arrival)?;
         let round = match side {
             Side::Full | Side::Empty => self.pool.div(arrival, ring.stages),
-            Side::Turn(_) | Side::Products(_) => arrival,
+            Side::Order(_) | Side::Complete(_) => arrival,
         };
         let parity = self.pool.rem(round, 2);
         let parity = match side {
-            Side::Full | Side::Turn(1..) | Side::Products(1..) => parity,
+            Side::Full | Side::Order(1..) | Side::Complete(1..) => parity,
             // Of a fresh mbarrier the phase before the first counts as complete.
-            Side::Empty | Side::Turn(0) | Side::Products(0) => {
+            Side::Empty | Side::Order(0) | Side::Complete(0) => {
                 let one = self.pool.constant(1);
                 self.pool.sub(one, parity)
             }
@@ -275,17 +279,17 @@ impl Kernel {
         Ok(())
     }
 
-    /// A role hands its turn of a number over, or the products of it, by the threads where `only` holds.
-    pub(crate) fn hand_over(
+    /// A role arrives on a barrier of the next one at the end of a run, by the threads where `only` holds.
+    pub(crate) fn arrive_in_order(
         &mut self,
-        what: Handover,
+        what: OrderArrival,
         ring: &RingHandle,
-        (role, turn): (u32, Expr),
+        (role, run): (u32, Expr),
         only: Reg,
     ) -> Result<(), LayoutError> {
-        let next = (role + 1) % ring.takers;
-        let at = self.barrier_of(ring, what.side(next), turn)?;
-        let stage = Self::stage_use(ring, turn);
+        let next = (role + 1) % ring.ordered_roles;
+        let at = self.barrier_of(ring, what.side(next), run)?;
+        let stage = Self::stage_use(ring, run);
         let pass = Hopper::Pass {
             what,
             at,

@@ -271,7 +271,7 @@ mod tests {
     }
 
     /// Each block goes round its loops along k as often as its index along x says.
-    fn turns_by_rank(entry: &mut Entry) {
+    fn iterations_by_rank(entry: &mut Entry) {
         let Operand::Reg(id, ty) = entry.variables["ctaid.x"] else {
             panic!("the block's index is a register");
         };
@@ -335,8 +335,8 @@ mod tests {
             "UndefinedShared",
         ),
         (
-            "turns by rank",
-            turns_by_rank,
+            "iterations by rank",
+            iterations_by_rank,
             "blocks of a cluster go round the loop that uses it another number of times",
             "Deadlock",
         ),

@@ -82,7 +82,12 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     let mut all = vec![
         kind(entry, "a role's wait skipped", node(wait), drop_node),
         kind(entry, "a stage never released", node(arrive), drop_node),
-        kind(entry, "a turn never passed on", node(pass), drop_node),
+        kind(
+            entry,
+            "no arrival on the order barrier",
+            node(pass),
+            drop_node,
+        ),
         kind(entry, "bytes not expected", node(expect), drop_node),
         kind(entry, "a box not copied", node(copy), drop_node),
         kind(entry, "an mbarrier not made", node(init), drop_node),
@@ -139,9 +144,14 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
             node(arrive),
             |list, i| for_all(list, i),
         ),
-        kind(entry, "all lanes pass a turn on", node(pass), |list, i| {
-            for_all(list, i);
-        }),
+        kind(
+            entry,
+            "all lanes arrive on the order barrier",
+            node(pass),
+            |list, i| {
+                for_all(list, i);
+            },
+        ),
         kind(
             entry,
             "all threads make an mbarrier",
@@ -211,7 +221,7 @@ pub(super) fn all(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
                 *at = at.moved(-8);
             }
         }),
-        ("the role whose turn ends", pass, |h| {
+        ("the role that arrives on the order barrier", pass, |h| {
             if let Hopper::Pass { role, .. } = h {
                 *role += 1;
             }

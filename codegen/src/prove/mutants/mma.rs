@@ -482,7 +482,7 @@ fn mutants_of_warpgroups() {
                 &[[264, 296, 144, 0], [72, 432, 400, 16]],
             )
         },
-        // Two warpgroups that take turns; the second has no row of C at the second size, which reads it.
+        // Two warpgroups in a ping-pong schedule; the second has no row of C at the second size, which reads it.
         Case::plain(
             "wgmma-f16-256x128x64-pingpong",
             nt,

@@ -360,7 +360,7 @@ fn of_roles(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
     vec![
         kind(
             entry,
-            "the first role's turns in the second",
+            "the first role's order barriers in the second",
             is_roles,
             |list, i| {
                 if let Node::Roles(roles) = &mut list[i] {
@@ -375,7 +375,7 @@ fn of_roles(entry: &Entry) -> Vec<(&'static str, usize, Make)> {
         ),
         kind(
             entry,
-            "two roles that exchange their turns",
+            "two roles that exchange their order barriers",
             is_roles,
             |list, i| {
                 if let Node::Roles(roles) = &mut list[i] {

@@ -4,7 +4,7 @@ use super::judged;
 use super::mma::Case;
 use crate::gemm::Operands;
 
-/// m, n, k, and what leading dimensions have beyond their rows: several turns of the main loop with aligned rows, ragged tiles, few k, one row.
+/// m, n, k, and what leading dimensions have beyond their rows: several iterations of the main loop with aligned rows, ragged tiles, few k, one row.
 const SIZES: &[[u64; 4]] = &[
     [64, 64, 40, 0],
     [67, 66, 19, 1],

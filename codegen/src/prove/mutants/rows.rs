@@ -11,7 +11,7 @@ use crate::view::{Combine, ViewError};
 /// The longest row.
 const MOST: i64 = 1024;
 
-/// y = x + the sum of its row, and z = the sums: rows in two warps, two values of a thread a turn.
+/// y = x + the sum of its row, and z = the sums: rows in two warps, two values of a thread an iteration.
 fn centred() -> Result<Entry, ViewError> {
     let mut k = Kernel::new("centred", 64);
     let (rows, cols) = (k.size("rows", 1 << 30), k.size("cols", MOST));
@@ -26,24 +26,24 @@ fn centred() -> Result<Entry, ViewError> {
     };
     let first = share(&mut k, &x, zero)?;
     let sums = k.fragment_of(&first, 0.0)?;
-    let turn = k.open_loop("column", 0, 128, MOST);
-    let j = k.pool.shr(turn.counter, 7);
+    let columns = k.open_loop("column", 0, 128, MOST);
+    let j = k.pool.shr(columns.counter, 7);
     let from = share(&mut k, &x, j)?;
     let value = k.load_fragment(&from)?;
     sums.update_with(&mut k, &value, |k, sum, x| sum.add(k, x))?;
-    k.close_loop(&turn, cols);
+    k.close_loop(&columns, cols);
     let sums = sums.reduce(&mut k, 1, Combine::Add)?;
     let z = z.tile(&mut k, &[1], &[i])?;
     let z = first.along(&mut k, 0, &z)?;
     k.store_fragment(&z, &sums)?;
-    let turn = k.open_loop("column", 0, 128, MOST);
-    let j = k.pool.shr(turn.counter, 7);
+    let columns = k.open_loop("column", 0, 128, MOST);
+    let j = k.pool.shr(columns.counter, 7);
     let from = share(&mut k, &x, j)?;
     let value = k.load_fragment(&from)?;
     let value = value.zip(&mut k, &sums, |k, x, sum| x.add(k, sum))?;
     let to = share(&mut k, &y, j)?;
     k.store_fragment(&to, &value)?;
-    k.close_loop(&turn, cols);
+    k.close_loop(&columns, cols);
     Ok(k.finish())
 }
 

@@ -87,7 +87,7 @@ fn nodes(all: &[Node], mut state: State) -> Result<State, ProofError> {
                     if next == at_top {
                         break at_top;
                     }
-                    // Each turn closes a group that no turn waits for.
+                    // Each iteration closes a group that no iteration waits for.
                     if let Some(&register) = next.groups.iter().skip(GROUPS).flatten().next() {
                         return Err(refused(register));
                     }

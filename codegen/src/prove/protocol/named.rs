@@ -273,7 +273,7 @@ fn steps(events: &[Event], order: Option<Order>) -> Result<Vec<Step>, String> {
                         false => leave.then_some(Step::Leave),
                     }
                 })),
-                What::Wait(_, Side::Turn(_) | Side::Products(_)) if order.is_some() => {
+                What::Wait(_, Side::Order(_) | Side::Complete(_)) if order.is_some() => {
                     return Err("a role has an order barrier and a ring with a ping-pong schedule: use one of them".to_owned());
                 }
                 What::Wait(_, Side::Empty) if order.is_some() => {

@@ -56,7 +56,7 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::ir::{Arrangement, Entry, Extent, Handover, Kernel, Ring, Side};
+use crate::ir::{Arrangement, Entry, Extent, Kernel, OrderArrival, Ring, Side};
 use crate::prove::ProofError;
 use crate::prove::algebra::numbers::Mask;
 use crate::prove::algebra::symbols::Symbols;
@@ -90,7 +90,7 @@ struct Protocol {
     uses: Option<Lin>,
     /// Fills, or reads.
     fills: bool,
-    /// Where it does: at one place, but for a producer of a ping-pong schedule, which has one for each consumer.
+    /// The places where it does: one, or of the producer of a ping-pong schedule one for each consumer.
     places: Vec<Place>,
     /// The place of the use that is held.
     here: usize,
@@ -134,7 +134,7 @@ struct Walk<'a> {
     /// Whose MMAs may be in flight where runs overlap.
     flight: Flight,
     /// How many roles a ping-pong schedule has; 1 without one.
-    takers: u32,
+    ordered_roles: u32,
     /// Their runs overlap.
     overlaps: bool,
     loops: Vec<(Sym, Lin)>,
@@ -191,7 +191,7 @@ pub(in crate::prove) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofEr
                 drains: false,
                 holding: Holding::Nothing,
                 flight: Flight::Nobody,
-                takers: ring.takers,
+                ordered_roles: ring.ordered_roles,
                 overlaps: ring.overlaps,
                 loops: Vec::new(),
                 found: Protocol::default(),
@@ -211,7 +211,7 @@ pub(in crate::prove) fn kept(entry: &Entry, trace: &Trace) -> Result<(), ProofEr
         }
         agreed((entry, &trace.symbols), ring, &all, blocks).map_err(|reason| refused(&reason))?;
         for (at, (before, other)) in known.iter().zip(&entry.rings).enumerate() {
-            if ring.takers.max(other.takers) > 1 {
+            if ring.ordered_roles.max(other.ordered_roles) > 1 {
                 return Err(refused(&format!(
                     "it or the ring `{}` has a ping-pong schedule: that is followed in a kernel of one ring",
                     other.name
@@ -311,7 +311,7 @@ fn apart(entry: &Entry, trace: &Trace) -> Result<(), ProofError> {
 
 /// Every mbarrier is made once, for its arrivals, and published before roles part.
 fn made(number: usize, ring: &Ring, trace: &Trace, blocks: i64) -> Result<(), String> {
-    let all = Kernel::barriers_of_ring(ring.stages, (ring.takers, ring.overlaps)) as usize;
+    let all = Kernel::barriers_of_ring(ring.stages, (ring.ordered_roles, ring.overlaps)) as usize;
     let mut counts: Vec<Option<u32>> = vec![None; all];
     let mut maker = None;
     let (mut published, mut met) = (false, false);
@@ -385,7 +385,7 @@ fn agreed(
     }
     let given = || consumers.iter().filter_map(|p| p.arrivals.as_ref());
     let fetches = consumers.iter().any(|p| p.fetches);
-    if ring.takers > 1 && fetches && given().any(|a| matches!(a, Arrivals::At(_))) {
+    if ring.ordered_roles > 1 && fetches && given().any(|a| matches!(a, Arrivals::At(_))) {
         return Err(
             "a stage that one role has read into registers is released to other blocks by the next, whose arrivals are relaxed and order no reads".to_owned(),
         );
@@ -403,7 +403,7 @@ fn agreed(
         );
     }
     // In a ping-pong schedule each role releases what it has read; else all of them release each stage.
-    let together: Vec<Vec<&Arrivals>> = if ring.takers > 1 {
+    let together: Vec<Vec<&Arrivals>> = if ring.ordered_roles > 1 {
         given().map(|a| vec![a]).collect()
     } else {
         vec![given().collect()]
@@ -657,10 +657,10 @@ impl Walk<'_> {
             {
                 self.drain(used)?;
             }
-            What::Wait(used, Side::Turn(_)) if own(used) => self.wait_order()?,
-            What::Wait(used, Side::Products(_)) if own(used) => self.settle()?,
-            What::Pass(used, _, Handover::Turn) if own(used) => self.arrive_order()?,
-            What::Pass(used, _, Handover::Products) if own(used) => self.arrive_complete()?,
+            What::Wait(used, Side::Order(_)) if own(used) => self.wait_order()?,
+            What::Wait(used, Side::Complete(_)) if own(used) => self.settle()?,
+            What::Pass(used, _, OrderArrival::Order) if own(used) => self.arrive_order()?,
+            What::Pass(used, _, OrderArrival::Complete) if own(used) => self.arrive_complete()?,
             What::Wait(used, side) if own(used) => {
                 if self.holding == Holding::Begun {
                     self.next = used.index;
@@ -670,7 +670,7 @@ impl Walk<'_> {
                     return Err("a use does not follow the one before".to_owned());
                 }
                 let fills = *side == Side::Empty;
-                if self.takers > 1 && !fills && self.holding == Holding::Nothing {
+                if self.ordered_roles > 1 && !fills && self.holding == Holding::Nothing {
                     return Err(
                         "a role reads stages outside of its phase of the order barrier".to_owned(),
                     );
@@ -849,7 +849,7 @@ type IndexOf<'a> = dyn Fn(&What) -> Option<Lin> + 'a;
 /// The indices of uses of a ring's stages.
 fn of_uses(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     move |what| match what {
-        What::Wait(_, Side::Turn(_) | Side::Products(_)) => None,
+        What::Wait(_, Side::Order(_) | Side::Complete(_)) => None,
         What::Wait(used, _) if used.ring == ring => Some(used.index),
         _ => None,
     }

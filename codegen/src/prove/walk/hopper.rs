@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use crate::index::code::Ty;
 use crate::ir::{
-    Address, Arrangement, DESCRIPTOR_BITS, Extent, Handover, Hopper, Matrix, Place, Reg, Role,
+    Address, Arrangement, DESCRIPTOR_BITS, Extent, Hopper, Matrix, OrderArrival, Place, Reg, Role,
     Side, StageUse, Statement,
 };
 use crate::prove::ProofError;
@@ -37,7 +37,7 @@ pub(in crate::prove) enum What {
     /// A wait for one side of a use of a stage, or for a role's iteration.
     Wait(Used, Side),
     /// An arrival with which the role of this number passes its iteration on.
-    Pass(Used, u32, Handover),
+    Pass(Used, u32, OrderArrival),
     /// An arrival that releases a stage: to the own block, or to that of a rank, by each thread.
     Arrive(Used, Option<Num>),
     /// An arrival that announces bytes.
@@ -156,8 +156,8 @@ impl Machine<'_> {
                 role,
                 stage,
             } => {
-                let takers = self.entry.rings[stage.ring].takers;
-                let next = what.side((role + 1) % takers.max(1));
+                let ordered_roles = self.entry.rings[stage.ring].ordered_roles;
+                let next = what.side((role + 1) % ordered_roles.max(1));
                 let used = self.barrier(*at, *stage, (next, 0))?;
                 What::Pass(used, *role, *what)
             }
@@ -228,7 +228,7 @@ impl Machine<'_> {
             } => {
                 // A stage is empty when consumers have arrived `lag` uses after they read it.
                 let ahead = match side {
-                    Side::Full | Side::Turn(_) | Side::Products(_) => 0,
+                    Side::Full | Side::Order(_) | Side::Complete(_) => 0,
                     Side::Empty => self.entry.rings[stage.ring].lag,
                 };
                 let used = self.barrier(*at, *stage, (*side, ahead))?;
@@ -457,7 +457,7 @@ impl Machine<'_> {
         (side, ahead): (Side, i64),
     ) -> Result<(), ProofError> {
         let stages = match side {
-            Side::Turn(_) | Side::Products(_) => 1,
+            Side::Order(_) | Side::Complete(_) => 1,
             _ => self.entry.rings[used.ring].stages,
         };
         let index = used.index.plus(ahead);
@@ -468,8 +468,8 @@ impl Machine<'_> {
         };
         let odd = self.symbols.low(&rounds, 1);
         let wanted = match side {
-            Side::Empty | Side::Turn(0) | Side::Products(0) => Lin::constant(1).sub(&odd),
-            Side::Full | Side::Turn(_) | Side::Products(_) => odd,
+            Side::Empty | Side::Order(0) | Side::Complete(0) => Lin::constant(1).sub(&odd),
+            Side::Full | Side::Order(_) | Side::Complete(_) => odd,
         };
         let found = self.integer(register);
         let facts = self.facts.clone();
@@ -532,15 +532,15 @@ impl Machine<'_> {
             index: used.index.plus(ahead),
             ..used
         };
-        let (ring, stages, takers) = {
+        let (ring, stages, ordered_roles) = {
             let ring = &self.entry.rings[used.ring];
-            (ring.barriers, ring.stages, i64::from(ring.takers))
+            (ring.barriers, ring.stages, i64::from(ring.ordered_roles))
         };
         let wanted = match side {
             Side::Full => self.slot(arrival),
             Side::Empty => self.slot(arrival).plus(stages),
-            Side::Turn(role) => Lin::constant(2 * stages + i64::from(role)),
-            Side::Products(role) => Lin::constant(2 * stages + takers + i64::from(role)),
+            Side::Order(role) => Lin::constant(2 * stages + i64::from(role)),
+            Side::Complete(role) => Lin::constant(2 * stages + ordered_roles + i64::from(role)),
         };
         if buffer != ring || which != Some(wanted) {
             return Err(self.refused(used.ring, "an mbarrier is not that of its stage"));

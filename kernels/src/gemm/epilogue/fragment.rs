@@ -2,7 +2,7 @@
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::instructions::{
-    Addresses, Instructions, Pred, Reg, Registers, Type, predicate_register,
+    Addresses, InRegister, Instructions, Pred, Reg, Type, predicate_register,
 };
 use layout_codegen::ir::{Element, Kernel};
 use layout_codegen::value::{Kind, Predicate, Value, moved};

@@ -122,13 +122,13 @@ impl MmaPlan {
     }
 
     /// How many warpgroups take turns; 1 where all of them multiply every stage.
-    fn takers(&self) -> i64 {
-        self.form.takers().into()
+    fn ordered_roles(&self) -> i64 {
+        self.form.ordered_roles().into()
     }
 
     /// How many warpgroups take turns, and whether their turns overlap.
     fn turns_of_ring(&self) -> (u32, bool) {
-        (self.form.takers(), self.anatomy().overlaps())
+        (self.form.ordered_roles(), self.anatomy().overlaps())
     }
 
     /// Warpgroups that take turns are two, of blocks that take tile after tile and store C by threads.
@@ -137,7 +137,7 @@ impl MmaPlan {
         let blocks = self.warpgroups && turns;
         let halves = self.warps == (8, 1) && [128, 256].contains(&self.tile.0);
         let own_stores = !self.tma_store && self.variant.products == 1;
-        if self.takers() == 1 || blocks && halves && own_stores {
+        if self.ordered_roles() == 1 || blocks && halves && own_stores {
             return Ok(());
         }
         Err(PlanError::Unsupported {
@@ -152,7 +152,7 @@ impl MmaPlan {
 
     /// Rows of C that are multiplied at once.
     fn rows_of_stage(&self) -> i64 {
-        self.tile.0 / self.takers()
+        self.tile.0 / self.ordered_roles()
     }
 
     fn thread_count(&self) -> i64 {

@@ -126,7 +126,7 @@ impl Model<'_> {
                 (math, Bound::Issue)
             };
             let units = [product, (slots, Bound::Issue), (zeros, Bound::L2)];
-            let overlap = if a.form.takers() > 1 {
+            let overlap = if a.form.ordered_roles() > 1 {
                 OVERLAP_OF_TURNS
             } else {
                 OVERLAP_OF_WARPGROUPS
@@ -207,7 +207,7 @@ impl Model<'_> {
             self.sum_bytes()
         };
         let staged = f64::from(m * n) * staged_bytes;
-        let parts = f64::from(self.anatomy.form.takers());
+        let parts = f64::from(self.anatomy.form.ordered_roles());
         let c = parts * a.inside * b.inside * self.written_bytes();
         let staged = 2.0 * staged / WAVEFRONT;
         let written = c / (self.machine.l2_share() / 2.0);

@@ -101,7 +101,7 @@ impl Model<'_> {
             return estimate;
         }
         let (whole, last) = (waves.whole as f64, waves.last.0);
-        let parts = f64::from(self.anatomy.form.takers());
+        let parts = f64::from(self.anatomy.form.ordered_roles());
         let of_a_step = self.drifting(whole) * period + last_period * self.edge();
         let main = parts * steps as f64 * of_a_step;
         let of_a_wave = if waves.whole > 0 {

@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::instructions::{
-    Address, Addresses, Cache, Choice, Class, Extent, Instructions, Logic, Reg, Role, Stride, Turn,
-    Type,
+    Address, Addresses, Alternating, Cache, Choice, Class, Extent, Instructions, Logic, Reg, Role,
+    Stride, Type,
 };
 use layout_codegen::ir::{Axis, Cmp, Element, Entry, Kernel};
 use layout_codegen::view::View;
@@ -65,12 +65,12 @@ pub(super) fn entry(
 
     let product = end.has_product(g.k);
     let handle = g.k.open_loop("k0", K_STEP, K_STEP, LIMIT as i64 + K_STEP);
-    // Turn i multiplies from stage i mod 2 and fills the other; its counter is 8·(i + 1).
+    // Alternating i multiplies from stage i mod 2 and fills the other; its counter is 8·(i + 1).
     let one = g.k.constant(1);
     let turns = g.k.div(handle.counter, K_STEP);
     let filled = g.k.rem(turns, 2);
     let read = g.k.xor(filled, one);
-    let turn = Turn::new(g.k, "stage", read, &handle);
+    let turn = Alternating::new(g.k, "stage", read, &handle);
     let other = g.k.xor(turn.stage, one);
     let mut more = g.k.compare(Cmp::Lt, handle.counter, depth);
     if let Some(product) = product {
@@ -273,7 +273,7 @@ impl<'a> Gemm<'a> {
         &mut self,
         stage: Expr,
         tile: Expr,
-        turn: Option<&Turn<'_>>,
+        turn: Option<&Alternating<'_>>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
         let [x, y] = self.sides;
@@ -302,7 +302,7 @@ impl<'a> Gemm<'a> {
         name: &str,
         (_, along): (Side, bool),
         first: &Choice,
-        turn: Option<&Turn<'_>>,
+        turn: Option<&Alternating<'_>>,
         staged: &[Reg],
     ) -> Result<(), PlanError> {
         let zero = self.k.constant(0);
@@ -317,7 +317,7 @@ impl<'a> Gemm<'a> {
         Ok(())
     }
 
-    fn read_addresses(&mut self, turn: &Turn<'_>, tile: Expr) -> Result<Reads, PlanError> {
+    fn read_addresses(&mut self, turn: &Alternating<'_>, tile: Expr) -> Result<Reads, PlanError> {
         let mut all = Vec::new();
         for step in 0..K_STEP {
             let mut one = Vec::new();

@@ -1,4 +1,4 @@
-//! Attention on Hopper, small: a stage of queries that each role holds while it goes through the keys, rings of keys and of values, roles that issue products in turns, and products
+//! Attention on Hopper, small: a stage of queries that each role holds while it goes through the keys, rings of keys and of values, roles that issue MMAs in order, and MMAs
 //! that are in flight while the weights of the next step are computed. And a role whose threads exchange what they have through shared memory.
 //!
 //! The weights are the scores that are not negative, so that all numbers are whole.
@@ -45,7 +45,7 @@ struct Parts {
 
 impl Parts {
     /// For each run of rows of the block: their number in o, and how many came before.
-    fn turns(
+    fn tiles(
         &self,
         k: &mut Kernel,
         body: impl FnOnce(&mut Kernel, [Expr; 2], Expr) -> Done,
@@ -60,7 +60,7 @@ impl Parts {
         body(k, [i, zero], zero)
     }
 
-    fn in_turn(&self, k: &mut Kernel, role: u32, body: impl FnOnce(&mut Kernel) -> Done) -> Done {
+    fn in_order(&self, k: &mut Kernel, role: u32, body: impl FnOnce(&mut Kernel) -> Done) -> Done {
         match &self.order {
             Some(order) => k.in_order(order, role, body),
             None => body(k),
@@ -69,7 +69,7 @@ impl Parts {
 
     fn produce(&self, k: &mut Kernel) -> Done {
         let ([rows, keys, d], zero, roles) = (TILE, k.constant(0), self.what.roles);
-        self.turns(k, |k, [i, _], number| {
+        self.tiles(k, |k, [i, _], number| {
             for (part, ring) in (0..).zip(&self.of_q) {
                 let i = k.linear(&[(roles, i)], part);
                 let from = self.arrays[0].tile(k, &[rows, d], &[i, zero])?;
@@ -105,14 +105,14 @@ impl Parts {
         let [first, second] = &self.products;
         let [of_keys, of_values] = &self.rings;
         let role = part as u32;
-        self.turns(k, |k, [i, j], number| {
+        self.tiles(k, |k, [i, j], number| {
             let i = k.linear(&[(self.what.roles, i)], part);
             let before = self.before(k, number);
             let [q] = k.arrived(&self.of_q[part as usize], number, i)?;
             let sums = k.accumulators(second, [rows, d], thread)?;
             let scores = k.accumulators(first, [rows, keys], thread)?;
             let [tile] = k.arrived(of_keys, before, zero)?;
-            self.in_turn(k, role, |k| k.gemm(first, &q, &tile, &scores))?;
+            self.in_order(k, role, |k| k.gemm(first, &q, &tile, &scores))?;
             k.wait_wgmma(0);
             k.release(of_keys, before)?;
             let weights = weights(k, &scores)?;
@@ -122,7 +122,7 @@ impl Parts {
                 let scores = k.accumulators(first, [rows, keys], thread)?;
                 let [tile] = k.arrived(of_keys, then, next)?;
                 let [values] = k.arrived(of_values, here, step)?;
-                self.in_turn(k, role, |k| {
+                self.in_order(k, role, |k| {
                     k.gemm(first, &q, &tile, &scores)?;
                     k.gemm(second, &weights, &values.transposed(), &sums)
                 })?;

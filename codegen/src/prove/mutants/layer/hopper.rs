@@ -295,7 +295,7 @@ impl Product {
     }
 }
 
-/// The rows of a role that takes turns.
+/// The rows of a role in a ping-pong schedule.
 fn half_of(k: &mut Kernel, [i, j]: [Expr; 2], (half, of): (i64, i64)) -> [Expr; 2] {
     [k.linear(&[(of, i)], half), j]
 }

@@ -25,7 +25,7 @@
 use std::collections::BTreeSet;
 
 use super::{IndexOf, Place, Protocol, Walk, counted, first_use};
-use crate::ir::{Handover, Ring, Side};
+use crate::ir::{OrderArrival, Ring, Side};
 use crate::prove::algebra::numbers::Mask;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::cluster::Alike;
@@ -137,7 +137,7 @@ fn arrives(events: &[Event], ring: usize) -> bool {
 /// The numbers of phases.
 fn phases(ring: usize) -> impl Fn(&What) -> Option<Lin> {
     move |what| match what {
-        What::Wait(used, Side::Turn(_)) if used.ring == ring => Some(used.index),
+        What::Wait(used, Side::Order(_)) if used.ring == ring => Some(used.index),
         _ => None,
     }
 }
@@ -200,7 +200,7 @@ impl Count<'_> {
 
     fn piped(&mut self, p: &Piped) -> Result<(), String> {
         match &p.what {
-            What::Wait(used, Side::Turn(role)) if used.ring == self.ring => {
+            What::Wait(used, Side::Order(role)) if used.ring == self.ring => {
                 self.ended()?;
                 if used.index != self.next {
                     return Err(
@@ -224,7 +224,7 @@ impl Count<'_> {
                 self.held = Some(used.index);
                 self.next = self.next.plus(1);
             }
-            What::Wait(used, Side::Products(role)) if used.ring == self.ring => {
+            What::Wait(used, Side::Complete(role)) if used.ring == self.ring => {
                 let own = self.found.as_ref().is_some_and(|found| found.role == *role);
                 if self.held != Some(used.index) || !own {
                     return Err(
@@ -241,11 +241,11 @@ impl Count<'_> {
             }
             What::Pass(used, role, what) if used.ring == self.ring => {
                 let passed = match what {
-                    Handover::Turn => {
+                    OrderArrival::Order => {
                         self.unsettled = self.held.filter(|_| self.overlaps);
                         self.held.take()
                     }
-                    Handover::Products => self.unsettled.take(),
+                    OrderArrival::Complete => self.unsettled.take(),
                 };
                 let found = self.found.as_mut().filter(|found| found.role == *role);
                 let Some(found) = found.filter(|_| passed == Some(used.index)) else {
@@ -290,7 +290,7 @@ impl Count<'_> {
 impl Walk<'_> {
     /// The role waits for its order barrier.
     pub(super) fn wait_order(&mut self) -> Result<(), String> {
-        if self.takers < 2 {
+        if self.ordered_roles < 2 {
             return Err(
                 "a role waits for an order barrier in a ring without a ping-pong schedule"
                     .to_owned(),
@@ -365,9 +365,9 @@ impl Walk<'_> {
         let places = &mut self.found.places;
         let known = |place: &Place| place.index == index && place.loops == self.loops;
         // Who fills for roles in a ping-pong schedule does so at a place for each of them, and each of them reads at one.
-        let most = match (self.takers, self.found.fills) {
+        let most = match (self.ordered_roles, self.found.fills) {
             (1, _) => PLACES,
-            (takers, true) => takers,
+            (ordered_roles, true) => ordered_roles,
             (_, false) => 1,
         };
         self.found.here = match places.iter().position(known) {
@@ -395,7 +395,7 @@ pub(super) fn pairs<'p>(
     blocks: i64,
 ) -> Result<Vec<(&'p Place, &'p Place)>, String> {
     let mut all = Vec::new();
-    if ring.takers < 2 {
+    if ring.ordered_roles < 2 {
         for consumer in consumers {
             if consumer.uses != producer.uses {
                 return Err("roles use stages another number of times".to_owned());
@@ -412,18 +412,18 @@ pub(super) fn pairs<'p>(
         }
         return Ok(all);
     }
-    let count = ring.takers as usize;
+    let count = ring.ordered_roles as usize;
     if consumers.len() != count || producer.places.len() != count || producer.taken.is_some() {
         return Err(format!(
             "the ping-pong schedule has {} roles, {} roles read stages, and stages are filled at {} places",
-            ring.takers,
+            ring.ordered_roles,
             consumers.len(),
             producer.places.len()
         ));
     }
     let mut outer: Option<Vec<(Sym, Lin)>> = None;
     let mut within = BTreeSet::new();
-    for (number, filled) in (0..ring.takers).zip(&producer.places) {
+    for (number, filled) in (0..ring.ordered_roles).zip(&producer.places) {
         let takes = |p: &&&Protocol| p.taken.as_ref().is_some_and(|t| t.role == number);
         let found = consumers.iter().find(takes);
         let (read, taken) = found
@@ -436,7 +436,7 @@ pub(super) fn pairs<'p>(
                 taken.passed.unwrap_or(0)
             ));
         }
-        // A phase has one run: the loops around it are those around its uses, but for the inner ones.
+        // A phase has one run. The loops around a use of a stage are those around the phase, and inner ones.
         let depth = taken.loops.len();
         if !read.loops.starts_with(&taken.loops) || filled.loops.len() < depth {
             return Err(

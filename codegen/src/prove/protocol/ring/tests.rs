@@ -3,7 +3,7 @@
 use crate::Arch;
 use crate::gemm::Operands;
 use crate::gemm::registry::plan_named;
-use crate::ir::{Entry, Factor, Handover, Hopper, Inst, Node, Reg, Side};
+use crate::ir::{Entry, Factor, Hopper, Inst, Node, OrderArrival, Reg, Side};
 use crate::prove::prove;
 
 /// Every list of nodes, inner ones too.
@@ -273,14 +273,14 @@ fn fragments_are_left_alone_while_products_read_them() {
     assert_eq!(code, "fence", "{text}");
 }
 
-const TURNS: &str = "wgmma-f16-256x128x64-pingpong";
+const PING_PONG: &str = "wgmma-f16-256x128x64-pingpong";
 
-/// What the prover says of the kernel whose consumers take turns, with a change to the list of nodes in which they do.
-fn refused_turn(change: impl Fn(&mut Vec<Node>, usize)) -> String {
-    refused_turn_of(TURNS, change)
+/// What the prover says of the kernel with a ping-pong schedule, with a change to the nodes of a consumer.
+fn refused_run(change: impl Fn(&mut Vec<Node>, usize)) -> String {
+    refused_run_of(PING_PONG, change)
 }
 
-fn refused_turn_of(plan: &str, change: impl Fn(&mut Vec<Node>, usize)) -> String {
+fn refused_run_of(plan: &str, change: impl Fn(&mut Vec<Node>, usize)) -> String {
     let each = |e: &mut Entry| {
         let mut which = 0;
         lists(&mut e.nodes, &mut |list| {
@@ -289,53 +289,56 @@ fn refused_turn_of(plan: &str, change: impl Fn(&mut Vec<Node>, usize)) -> String
                 which += 1;
             }
         });
-        assert_eq!(which, 2, "two roles take turns");
+        assert_eq!(which, 2, "two roles in the schedule");
     };
     let (code, text) = with(plan, each).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
     text
 }
 
-fn is_turn(h: &Hopper) -> bool {
+fn is_order(h: &Hopper) -> bool {
     matches!(
         h,
         Hopper::Wait {
-            side: Side::Turn(_),
+            side: Side::Order(_),
             ..
         }
     )
 }
 
 #[test]
-fn roles_take_turns_in_the_order_of_the_fills() {
-    let entry = product(TURNS);
-    assert_eq!((entry.rings[0].takers, entry.rings[0].consumers), (2, 4));
-    assert_eq!(with(TURNS, |_| {}), Ok(()));
-    // Without the wait, without the end of a turn, and with a turn that ends before its products are complete.
-    let text = refused_turn(|list, _| {
-        let wait = position(list, is_turn).expect("a wait");
+fn roles_read_in_the_order_of_the_fills() {
+    let entry = product(PING_PONG);
+    assert_eq!(
+        (entry.rings[0].ordered_roles, entry.rings[0].consumers),
+        (2, 4)
+    );
+    assert_eq!(with(PING_PONG, |_| {}), Ok(()));
+    // Without the wait, without the arrival, and with an arrival before MMAs are complete.
+    let text = refused_run(|list, _| {
+        let wait = position(list, is_order).expect("a wait");
         list.remove(wait);
     });
     assert!(
         text.contains("outside of its phase of the order barrier"),
         "{text}"
     );
-    let text = refused_turn(|list, _| {
+    let text = refused_run(|list, _| {
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. }));
         list.remove(pass.expect("an end"));
     });
     assert!(text.contains("for a part of a loop's iterations"), "{text}");
-    let text = refused_turn(|list, _| {
+    let text = refused_run(|list, _| {
         let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. })).expect("a wait");
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
         assert!(wait < pass);
         list.swap(wait, pass);
     });
     assert!(text.contains("before MMAs that read stages"), "{text}");
-    // Behind the turn.
-    let text = refused_turn(|list, _| {
+    // Behind the run.
+    let text = refused_run(|list, _| {
         let pass = position(list, |h| matches!(h, Hopper::Pass { .. })).expect("an end");
-        let wait = position(list, is_turn).expect("a wait");
+        let wait = position(list, is_order).expect("a wait");
         let pass = list.remove(pass);
         list.insert(wait + 1, pass);
     });
@@ -346,14 +349,14 @@ fn roles_take_turns_in_the_order_of_the_fills() {
 }
 
 #[test]
-fn every_role_has_turns_of_its_own() {
+fn every_role_has_its_order_barrier() {
     // Both roles take those of the first: one waits for a phase that is another's.
-    let text = refused_turn(|list, which| {
-        let wait = position(list, is_turn).expect("a wait");
+    let text = refused_run(|list, which| {
+        let wait = position(list, is_order).expect("a wait");
         if let Some(Hopper::Wait { side, .. }) = hopper(&mut list[wait])
             && which == 1
         {
-            *side = Side::Turn(0);
+            *side = Side::Order(0);
         }
     });
     assert!(
@@ -361,17 +364,18 @@ fn every_role_has_turns_of_its_own() {
         "{text}"
     );
     // The ring says that all consumers read each stage, or that there are more of them.
-    for takers in [1, 3] {
-        let (code, text) = with(TURNS, |e| e.rings[0].takers = takers).expect_err("refused");
+    for ordered_roles in [1, 3] {
+        let (code, text) =
+            with(PING_PONG, |e| e.rings[0].ordered_roles = ordered_roles).expect_err("refused");
         assert_eq!(code, "ring", "{text}");
     }
-    // Half as many threads pass a turn on as its mbarrier counts.
-    let (code, text) = with(TURNS, |e| e.rings[0].consumers *= 2).expect_err("refused");
+    // Half as many threads arrive as the order barrier counts.
+    let (code, text) = with(PING_PONG, |e| e.rings[0].consumers *= 2).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
 }
 
 #[test]
-fn runs_are_filled_in_the_order_of_turns() {
+fn runs_are_filled_in_the_order_of_roles() {
     let exchanged = |e: &mut Entry| {
         lists(&mut e.nodes, &mut |list| {
             let fills = |n: &Node| {
@@ -385,13 +389,13 @@ fn runs_are_filled_in_the_order_of_turns() {
             }
         });
     };
-    let (code, text) = with(TURNS, exchanged).expect_err("refused");
+    let (code, text) = with(PING_PONG, exchanged).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
     assert!(text.contains("first use in a loop"), "{text}");
 }
 
 #[test]
-fn a_turn_is_passed_on_once() {
+fn a_role_arrives_once() {
     let pass_of = |e: &mut Entry| {
         let mut found = None;
         lists(&mut e.nodes, &mut |list| {
@@ -399,10 +403,10 @@ fn a_turn_is_passed_on_once() {
                 found.get_or_insert(list[i].clone());
             }
         });
-        found.expect("an end of a turn")
+        found.expect("an arrival")
     };
     // Behind each stage of a run, whose products are complete.
-    let (code, text) = with(TURNS, |e| {
+    let (code, text) = with(PING_PONG, |e| {
         let pass = pass_of(e);
         lists(&mut e.nodes, &mut |list| {
             if position(list, |h| matches!(h, Hopper::Wgmma { .. })).is_some() {
@@ -428,7 +432,7 @@ fn a_turn_is_passed_on_once() {
     assert_eq!(code, "ring", "{text}");
     assert!(text.contains("for a part of a loop's iterations"), "{text}");
     // By the role that fills.
-    let (code, text) = with(TURNS, |e| {
+    let (code, text) = with(PING_PONG, |e| {
         let pass = pass_of(e);
         lists(&mut e.nodes, &mut |list| {
             if position(list, |h| matches!(h, Hopper::TensorCopy { .. })).is_some() {
@@ -445,37 +449,37 @@ fn a_turn_is_passed_on_once() {
 
 const OVERLAPPING: &str = "wgmma-e4m3-256x144x128-pingpong-dealt";
 
-fn hands_over(what: Handover) -> impl Fn(&Hopper) -> bool {
+fn arrives_in_order(what: OrderArrival) -> impl Fn(&Hopper) -> bool {
     move |h| matches!(h, Hopper::Pass { what: passed, .. } if *passed == what)
 }
 
 #[test]
-fn turns_overlap_while_products_are_in_flight() {
+fn runs_overlap_while_mmas_are_in_flight() {
     let entry = product(OVERLAPPING);
-    assert!(entry.rings[0].overlaps && !product(TURNS).rings[0].overlaps);
+    assert!(entry.rings[0].overlaps && !product(PING_PONG).rings[0].overlaps);
     assert_eq!(with(OVERLAPPING, |_| {}), Ok(()));
-    // The ring says that they do not overlap, and a turn is passed on while products are in flight; or that they do, where nobody says when products are complete.
+    // The ring says that they do not overlap, and a role arrives while MMAs are in flight; or that they do, and no role says when MMAs are complete.
     let (code, text) = with(OVERLAPPING, |e| e.rings[0].overlaps = false).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
-    let (code, text) = with(TURNS, |e| e.rings[0].overlaps = true).expect_err("refused");
+    let (code, text) = with(PING_PONG, |e| e.rings[0].overlaps = true).expect_err("refused");
     assert_eq!(code, "ring", "{text}");
-    // Products are handed over before they are complete, never, or before the turn.
-    let text = refused_turn_of(OVERLAPPING, |list, _| {
+    // The arrival behind MMAs comes before they are complete, never, or before that on the order barrier.
+    let text = refused_run_of(OVERLAPPING, |list, _| {
         let wait = position(list, |h| matches!(h, Hopper::WgmmaWait { .. })).expect("a wait");
-        let pass = position(list, hands_over(Handover::Products)).expect("an end");
+        let pass = position(list, arrives_in_order(OrderArrival::Complete)).expect("an end");
         assert!(wait < pass);
         list.swap(wait, pass);
     });
     assert!(text.contains("before those that read stages"), "{text}");
-    let text = refused_turn_of(OVERLAPPING, |list, _| {
-        let pass = position(list, hands_over(Handover::Products)).expect("an end");
+    let text = refused_run_of(OVERLAPPING, |list, _| {
+        let pass = position(list, arrives_in_order(OrderArrival::Complete)).expect("an end");
         list.remove(pass);
     });
     assert!(text.contains("never arrives behind its MMAs"), "{text}");
-    let text = refused_turn_of(OVERLAPPING, |list, _| {
-        let turn = position(list, hands_over(Handover::Turn)).expect("an end");
-        let products = position(list, hands_over(Handover::Products)).expect("an end");
-        list.swap(turn, products);
+    let text = refused_run_of(OVERLAPPING, |list, _| {
+        let order = position(list, arrives_in_order(OrderArrival::Order)).expect("an end");
+        let products = position(list, arrives_in_order(OrderArrival::Complete)).expect("an end");
+        list.swap(order, products);
     });
     assert!(
         text.contains("before it arrives on the order barrier"),
@@ -484,12 +488,12 @@ fn turns_overlap_while_products_are_in_flight() {
 }
 
 #[test]
-fn stages_are_given_back_behind_the_products_of_the_turn_before() {
+fn stages_are_released_behind_the_mmas_of_the_run_before() {
     let waits = |h: &Hopper| {
         matches!(
             h,
             Hopper::Wait {
-                side: Side::Products(_),
+                side: Side::Complete(_),
                 ..
             }
         )
@@ -520,7 +524,7 @@ fn stages_are_given_back_behind_the_products_of_the_turn_before() {
         assert!(wait < arrive);
         list.swap(wait, arrive);
     });
-    // For those of another turn: two later, whose phase has the same parity.
+    // For those of another run: two later, whose phase has the same parity.
     let another = |e: &mut Entry| {
         let pool = &mut e.pool;
         let two = pool.constant(2);

@@ -80,10 +80,10 @@ impl Gemm<'_> {
             }
             _ => loops[0].counter,
         };
-        let takers = self.plan.takers();
-        let before = (0..takers).map(|taker| {
+        let ordered_roles = self.plan.ordered_roles();
+        let before = (0..ordered_roles).map(|taker| {
             let taker = kernel.constant(taker);
-            let parts = kernel.scale(number, takers);
+            let parts = kernel.scale(number, ordered_roles);
             let parts = kernel.add(parts, taker);
             let before = kernel.mul(parts, of_a_tile);
             kernel.pin(before)
@@ -157,7 +157,7 @@ impl Gemm<'_> {
         }
         let [down, across] = self.turns();
         let tiles = self.k.mul(down, across);
-        let parts = self.k.scale(tiles, self.plan.takers());
+        let parts = self.k.scale(tiles, self.plan.ordered_roles());
         self.k.mul(parts, of_a_part)
     }
 

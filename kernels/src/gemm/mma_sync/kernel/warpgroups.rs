@@ -37,7 +37,7 @@ use layout_codegen::Arch;
 use layout_codegen::index::Expr;
 use layout_codegen::ir::Cmp;
 use layout_codegen::ir::instructions::{
-    Addresses, Binary, Factor, Handover, Instructions, Matrix, Reg, RingHandle, Side, Type,
+    Addresses, Binary, Factor, Instructions, Matrix, OrderArrival, Reg, RingHandle, Side, Type,
 };
 use layout_core::MatrixDescriptor;
 use layout_core::atoms::wgmma;
@@ -66,11 +66,12 @@ impl Gemm<'_> {
     /// Everything behind the choice of the tile.
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
-        let takers = plan.form.takers();
+        let ordered_roles = plan.form.ordered_roles();
         let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         // With a factor in registers a stage is given back as soon as the products of the next one are under way.
-        let lag =
-            alone && (plan.data_type != DataType::Tf32 || takers > 1) && !plan.form.is_promoted();
+        let lag = alone
+            && (plan.data_type != DataType::Tf32 || ordered_roles > 1)
+            && !plan.form.is_promoted();
         let lag = i64::from(lag || plan.is_through_registers());
         let sides = self.sides.iter();
         let views: Vec<_> = sides
@@ -78,7 +79,7 @@ impl Gemm<'_> {
             .collect();
         // Those of all blocks of the cluster that read a stage.
         let (rows, columns) = plan.cluster;
-        let warps = (threads / 32 * rows * columns) as u32 / takers;
+        let warps = (threads / 32 * rows * columns) as u32 / ordered_roles;
         let at = plan.barriers_at(self.maps);
         let ring = self.k.shared_ring(
             "stages",
@@ -97,14 +98,14 @@ impl Gemm<'_> {
         self.k.wait_for_grid();
         self.k.launch_dependents();
 
-        for taker in 0..takers {
-            let name = if takers == 1 {
+        for taker in 0..ordered_roles {
+            let name = if ordered_roles == 1 {
                 "consumers"
             } else {
                 TAKERS[taker as usize]
             };
             self.k
-                .begin_role(name, threads as u32 / takers * (taker + 1));
+                .begin_role(name, threads as u32 / ordered_roles * (taker + 1));
             if alone {
                 // What the producer leaves, by eights.
                 let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
@@ -151,17 +152,20 @@ impl Gemm<'_> {
             Form::PingPong => {
                 let lane0 = self.lane0();
                 let turn = (taker, tiles.number);
-                self.k.wait_stage(ring, Side::Turn(taker), tiles.number)?;
+                self.k.wait_stage(ring, Side::Order(taker), tiles.number)?;
                 let (_, overlaps) = self.plan.turns_of_ring();
                 self.multiply_stages(ring, order, &acc, (None, overlaps.then_some(turn)))?;
                 if overlaps {
                     // The other warpgroup's products begin behind those that are in flight, without a gap.
-                    self.k.hand_over(Handover::Turn, ring, turn, lane0)?;
+                    self.k
+                        .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
                     self.k.wgmma_wait(0);
-                    self.k.hand_over(Handover::Products, ring, turn, lane0)?;
+                    self.k
+                        .arrive_in_order(OrderArrival::Complete, ring, turn, lane0)?;
                 } else {
                     self.k.wgmma_wait(0);
-                    self.k.hand_over(Handover::Turn, ring, turn, lane0)?;
+                    self.k
+                        .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
                 }
             }
         }
@@ -269,7 +273,7 @@ impl Gemm<'_> {
         self.k.wgmma_commit();
         self.k.wgmma_wait(lag);
         if let Some((taker, turn)) = turn {
-            self.k.wait_stage(ring, Side::Products(taker), turn)?;
+            self.k.wait_stage(ring, Side::Complete(taker), turn)?;
         }
         self.release(ring, index, lane0)?;
         for (sum, part) in sums.iter().zip(of_stage.iter().flatten()) {
@@ -283,7 +287,7 @@ impl Gemm<'_> {
     fn first_rows(&mut self) -> Vec<Expr> {
         let count = self.plan.products_down();
         let kernel = &mut *self.k;
-        let first = if self.plan.thread_count() / self.plan.takers() == 128 {
+        let first = if self.plan.thread_count() / self.plan.ordered_roles() == 128 {
             // A warpgroup by itself.
             kernel.constant(0)
         } else {
