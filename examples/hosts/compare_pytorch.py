@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|cublas|gemm|layers|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|layers|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -421,15 +421,21 @@ ROWS = {
 MATRICES = [(16384, 4096), (131072, 1024), (4096, 32768)]
 
 
+def operand_sets(kernel, make):
+    """The tensors of a contract by name, as often as rotation takes."""
+    values = {p["name"]: p["value"] for p in kernel.launches[0]["params"] if isinstance(p["value"], dict) and "tensor" in p["value"]}
+    element = {"s8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "e4m3": torch.float8_e4m3fn, "s32": torch.int32}
+    sets = []
+    while not sets or len(sets) < 32 and sum(t.nbytes for one in sets for t in one.values()) < ROTATION_BYTES:
+        sets.append({t: make(t, tuple(v["shape"]), element[v["dtype"]]) for t, v in values.items()})
+    return sets
+
+
 def streaming(gpu, name, dtype, shape):
     """One kernel that reads a matrix and writes one, beside PyTorch's function and a copy: the shares of the copy's bandwidth, and whether it is right."""
     rows, cols = shape
     kernel = Kernel(gpu, name, ["--dtype", dtype, "--rows", str(rows), "--cols", str(cols)])
-    values = {p["name"]: p["value"] for p in kernel.launches[0]["params"] if isinstance(p["value"], dict) and "tensor" in p["value"]}
-    element = {"s8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}
-    sets = []
-    while not sets or len(sets) < 32 and sum(t.nbytes for one in sets for t in one.values()) < ROTATION_BYTES:
-        sets.append({t: Operands.random(tuple(v["shape"]), element[v["dtype"]]) for t, v in values.items()})
+    sets = operand_sets(kernel, lambda _, shape, of: Operands.random(shape, of))
     bound = [kernel.bind(one) for one in sets]
     target = torch.empty_like(sets[0]["x"])
     work = [
@@ -458,8 +464,8 @@ def table_of_rows(gpu):
     """Softmax, norms and sums of rows."""
     names = [name for name in ROWS if name != "transpose"]
     cases = [(name, dtype, shape) for name in names for dtype in ("f32", "bf16") for shape in MATRICES]
-    unaligned = [(name, "bf16", (16383, 4099)) for name in names]
-    return all([streaming(gpu, *case) for case in cases + unaligned])
+    cases += [(name, "bf16", shape) for name in names for shape in ((16383, 4099), (1024, 131072))]
+    return all([streaming(gpu, *case) for case in cases])
 
 
 def table_of_transpose(gpu):
@@ -467,10 +473,89 @@ def table_of_transpose(gpu):
     return all([streaming(gpu, "transpose", dtype, shape) for dtype in ("f32", "f16", "s8") for shape in MATRICES])
 
 
+# Rows and columns of weights: 32 MiB to 1 GiB in bf16.
+WEIGHTS = [(4096, 4096), (8192, 4096), (8192, 8192), (28672, 4096), (28672, 8192), (128256, 4096)]
+
+
+def gemv(gpu, dtype, m, shape, most):
+    """One product of few rows beside PyTorch's: bytes of w a second, and their share of what `torch.sum` reads."""
+    n, k = shape
+    kernel = Kernel(gpu, "gemv", ["--dtype", dtype, "--m", str(m), "--n", str(n), "--k", str(k)])
+    sets = operand_sets(kernel, lambda _, shape, of: Operands.random(shape, of))
+    bound = [kernel.bind(one) for one in sets]
+    work = [[lambda b=b: kernel.launch(b) for b in bound]]
+    if dtype != "e4m3":
+        work.append([lambda one=one: one["x"] @ one["w"].t() for one in sets])
+    times = milliseconds([graph(one) for one in work], len(sets))
+    last = sets[-1]
+    exact = last["x"].double() @ last["w"].double().t()
+    bound_of_error = last["x"].double().abs() @ last["w"].double().abs().t() * 2.0 ** (-11 if dtype == "e4m3" else -20) + exact.abs() * 2.0**-8
+    passed = bool(((last["y"].double() - exact).abs() <= bound_of_error).all())
+    speed = [last["w"].nbytes / ms / 1e6 for ms in times]
+    beside = f"; PyTorch {speed[1]:.0f} GB/s, {times[1] / times[0]:.2f} of its speed" if len(times) > 1 else ""
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {kernel.launches[0]['kernel']} {m}x{n}x{k}: w of {last['w'].nbytes >> 20} MiB in {times[0]:.4f} ms,"
+        f" {speed[0]:.0f} GB/s, {speed[0] / most:.2f} of a sum{beside}",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return passed
+
+
+def table_of_gemv(gpu):
+    """Products of 1, 8 and 16 rows with weights of 32 MiB and more."""
+    large = torch.ones(1 << 29, dtype=torch.bfloat16, device="cuda")
+    # The GB/s of a sum over 1 GiB.
+    most = large.nbytes / milliseconds([graph([large.sum])], 1)[0] / 1e6
+    del large
+    print(f"torch.sum over 1 GiB: {most:.0f} GB/s")
+    return all([gemv(gpu, dtype, m, shape, most) for dtype in ("bf16", "f16", "e4m3") for shape in WEIGHTS for m in (1, 8, 16)])
+
+
+def cross_entropy(gpu, dtype, shape):
+    """Cross entropy with its gradient beside PyTorch's two passes and a copy of the logits."""
+    rows, cols = shape
+    kernel = Kernel(gpu, "cross_entropy", ["--dtype", dtype, "--rows", str(rows), "--cols", str(cols)])
+
+    def make(name, shape, of):
+        return torch.randint(0, cols, shape, dtype=of, device="cuda") if name == "target" else Operands.random(shape, of)
+
+    sets = operand_sets(kernel, make)
+    bound = [kernel.bind(one) for one in sets]
+    x, target = sets[0]["x"].clone().requires_grad_(), sets[0]["target"].long()
+    copied = torch.empty_like(sets[0]["x"])
+
+    def theirs():
+        return torch.autograd.grad(torch.nn.functional.cross_entropy(x, target), x)
+
+    work = [[lambda b=b: kernel.launch(b) for b in bound], [lambda one=one: copied.copy_(one["x"]) for one in sets], [theirs] * len(sets)]
+    ours, copy, other = milliseconds([graph(one) for one in work], len(sets))
+    some = sets[-1]["x"][:256].double().requires_grad_()
+    exact = torch.nn.functional.cross_entropy(some, sets[-1]["target"][:256].long(), reduction="none")
+    (slope,) = torch.autograd.grad(exact.sum() / rows, some)
+    error = (sets[-1]["loss"][:256].double() - exact).abs().max().item()
+    of_gradient = ((sets[-1]["dx"][:256].double() - slope).abs() / (slope.abs() + slope.abs().mean())).max().item()
+    passed = error <= 1e-3 and of_gradient <= {"f32": 1e-4, "f16": 2e-2, "bf16": 1.6e-2}[dtype]
+    print(
+        f"{'ok  ' if passed else 'FAIL'} cross_entropy {dtype} {rows}x{cols}: error {error:.1e}, of the gradient {of_gradient:.1e}; {ours:.4f} ms,"
+        f" {copy / ours:.2f} of a copy; PyTorch {other:.4f} ms, {other / ours:.2f} of its speed",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return passed
+
+
+def table_of_cross_entropy(gpu):
+    """The vocabularies of language models."""
+    return all([cross_entropy(gpu, dtype, shape) for dtype in ("bf16", "f32") for shape in ((8192, 128256), (8192, 32000), (16384, 50257))])
+
+
 TABLES = {
     "attention": table_of_attention,
+    "cross_entropy": table_of_cross_entropy,
     "cublas": table_of_cublas,
     "gemm": table_of_gemm,
+    "gemv": table_of_gemv,
     "layers": table_of_layers,
     "rows": table_of_rows,
     "transpose": table_of_transpose,

@@ -3,10 +3,11 @@
 //! ```text
 //! rows × cols of x ──▶ tiles of `rows` whole rows, a block each
 //! a row of a tile  ──▶ `across` threads: a warp or a part of one, or several warps
-//! a thread         ──▶ `steps` vectors of 16 bytes, `across` vectors apart
+//! a thread         ──▶ `steps` vectors, or pairs of vectors, `across` vectors apart
 //! ```
 //!
-//! Neighbouring threads touch neighbouring vectors. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
+//! Neighbouring threads touch neighbouring vectors. A vector has 16 bytes, or as many as divide a row: the rows of a matrix with an odd number of columns begin at
+//! any element, and a thread that took 8 neighbours of f16 one by one would share each sector with others 16 bytes away. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
 //! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often.
 
 use layout_codegen::index::Expr;
@@ -53,13 +54,13 @@ pub struct RowTile {
     pub most: i64,
     /// Elements of a vector.
     pub vector: i64,
-    /// Vectors of a thread.
+    /// Vectors of a thread; pairs of them where a vector is one element of 16 bits.
     pub steps: i64,
     /// Threads of a block.
     pub threads: u32,
     /// (thread, value) → row + rows·column of the tile.
     pub shares: Layout,
-    /// The same for one vector a thread.
+    /// The same for one step.
     pub step: Layout,
 }
 
@@ -72,21 +73,30 @@ impl RowTile {
     pub fn new(element: Element, cols: u64) -> Result<Self, KernelError> {
         KernelError::unless_among(element, &ELEMENTS)?;
         let cols = i64::try_from(cols).unwrap_or(i64::MAX).clamp(1, LONGEST);
-        let vector = 16 / i64::from(element.bytes());
+        let widest = 16 / i64::from(element.bytes());
+        let vector = (1 << cols.trailing_zeros()).min(widest);
+        // A register has at least two elements of 16 bits.
+        let pairs = if vector * i64::from(element.bytes()) < 4 { 2 } else { 1 };
+        let part = vector * pairs;
         let power = |n: i64| (n as u64).next_power_of_two() as i64;
         let vectors = |each: i64| (cols as u64).div_ceil(each as u64) as i64;
-        // Up to a warp one vector a thread, and then four.
+        // Up to a warp 16 bytes a thread, and then 64.
         let across = match cols {
-            ..=1024 => power(vectors(vector)).min(32),
-            _ => power(vectors(4 * vector)).clamp(32, 1024),
+            ..=1024 => power(vectors(widest)).min(32),
+            _ => power(vectors(4 * widest)).clamp(32, 1024),
         };
         let long = cols > IN_REGISTERS;
-        let steps = if long { 4 } else { vectors(across * vector) };
+        let steps = if long {
+            4 * widest / part
+        } else {
+            vectors(across * part)
+        };
         let rows = (128 / across).max(1);
-        let tile = across * vector * steps;
+        let tile = across * part * steps;
         let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
         let shares = |steps: i64| {
-            let value = Layout::flat(&[vector, steps], &[rows, vector * across * rows])?;
+            let value = [vector, pairs * steps];
+            let value = Layout::flat(&value, &[rows, vector * across * rows])?;
             Layout::tuple(&[thread, value])
         };
         Ok(Self {
