@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::kernels::gemm::registry::plan_named;
 use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
-use tilewright::kernels::select::{Candidate, Machine, choose, estimate, shortlist};
+use tilewright::kernels::select::{Candidate, Machine, candidates, choose, estimate, shortlist};
 
 /// The least share of the fastest candidate's speed.
 const BAR: f64 = 0.95;
@@ -138,8 +138,8 @@ impl Measured {
 
     /// What the model chooses; of the candidates of the table, if it chooses one that is newer than the table.
     fn choice(&self, machine: &Machine, known: &[String]) -> Way {
-        let choice = choose(self.data_type, &self.problem, Arch(90), machine, None);
-        let choice = choice.expect("there are plans");
+        let ranked = candidates(self.data_type, &self.problem, Arch(90), machine);
+        let choice = &ranked.expect("there are plans")[0];
         let name = choice.plan.name();
         if known.contains(&name) {
             return (name, choice.schedule);

@@ -3,7 +3,7 @@
 //! ```text
 //! rows × cols of x ──▶ tiles of `rows` whole rows, a block each
 //! a row of a tile  ──▶ `across` threads: a warp or a part of one, or several warps
-//! a thread         ──▶ `steps` vectors, or pairs of vectors, `across` vectors apart
+//! a thread         ──▶ `steps` times one vector or several, `across` vectors apart
 //! ```
 //!
 //! Neighbouring threads touch neighbouring vectors. A vector has 16 bytes, or as many as divide a row: the rows of a matrix with an odd number of columns begin at
@@ -54,7 +54,7 @@ pub struct RowTile {
     pub most: i64,
     /// Elements of a vector.
     pub vector: i64,
-    /// Vectors of a thread; pairs of them where a vector is one element of 16 bits.
+    /// Steps of a thread, each of a vector, or of as many as have 4 elements.
     pub steps: i64,
     /// Threads of a block.
     pub threads: u32,
@@ -75,9 +75,9 @@ impl RowTile {
         let cols = i64::try_from(cols).unwrap_or(i64::MAX).clamp(1, LONGEST);
         let widest = 16 / i64::from(element.bytes());
         let vector = (1 << cols.trailing_zeros()).min(widest);
-        // A register has at least two elements of 16 bits.
-        let pairs = if vector * i64::from(element.bytes()) < 4 { 2 } else { 1 };
-        let part = vector * pairs;
+        // Elements of 8 bits, to which a norm may be quantised, fill a register by fours.
+        let vectors_of_step = (4 / vector).max(1);
+        let part = vector * vectors_of_step;
         let power = |n: i64| (n as u64).next_power_of_two() as i64;
         let vectors = |each: i64| (cols as u64).div_ceil(each as u64) as i64;
         // Up to a warp 16 bytes a thread, and then 64.
@@ -95,7 +95,7 @@ impl RowTile {
         let tile = across * part * steps;
         let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
         let shares = |steps: i64| {
-            let value = [vector, pairs * steps];
+            let value = [vector, vectors_of_step * steps];
             let value = Layout::flat(&value, &[rows, vector * across * rows])?;
             Layout::tuple(&[thread, value])
         };

@@ -27,25 +27,27 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
     sgemm.chain(outer).chain(mma).collect()
 }
 
-/// The plan of a name: one that is listed, or a plan of tensor cores or of f32 by `cp.async` with another number of stages, 2 to 32.
+/// The plan of a name: one that is listed, any other plan of warpgroups, or a plan of warps with another number of stages, 2 to 32.
 ///
 /// ```
 /// use tilewright_kernels::gemm::registry::plan_named;
 ///
 /// let shallow = plan_named("wgmma-f16-128x128x64-5stages")?;
 /// assert_eq!((shallow.anatomy().stages, shallow.name()), (5, "wgmma-f16-128x128x64-5stages".to_owned()));
+/// // 152 rows, twice which are a batch of 300.
+/// assert_eq!(plan_named("wgmma-bf16-152x128x64-swapped-persistent")?.tile(), (152, 128, 64));
 /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
 /// ```
 ///
 /// # Errors
 ///
-/// [`PlanError::UnknownPlan`] with the names there are; [`PlanError::Unsupported`] for a plan that has other numbers of stages.
+/// [`PlanError::UnknownPlan`] with the names there are; [`PlanError::Unsupported`] for a plan that no kernel has, with what would work.
 pub fn plan_named(name: &str) -> Result<Box<dyn Plan>, PlanError> {
     let mut all = plans();
     if let Some(i) = all.iter().position(|p| p.name() == name) {
         return Ok(all.swap_remove(i));
     }
-    match MmaPlan::with_stages(name)? {
+    match MmaPlan::parse(name)? {
         Some(plan) => Ok(Box::new(plan)),
         None => Err(PlanError::UnknownPlan {
             asked: name.to_owned(),

@@ -6,7 +6,7 @@
 //!
 //! A new problem takes the fastest plan of its own class. If its class was not measured, the nearest one speaks for it: one of the same
 //! device, type, transposes and widths whose sizes (m, n, k and batch) are each within a factor of [`NEAR`] of its own, at the least
-//! distance, which is the sum of the logarithms of these factors. Beyond that the number of waves can be a quite different one, and the
+//! distance, which is the sum of the logarithms of these factors, where fewer than 16 rows count as 16. Beyond that the number of waves can be a quite different one, and the
 //! model knows better.
 //!
 //! For example, with 4096×4096×4096 and 2048×2048×2048 measured, 4000×4096×4096 takes what was found for the first, and 3000×3000×3000 what
@@ -16,6 +16,9 @@ use crate::gemm::{DataType, Gemm, Operands, Schedule};
 
 /// How far, as a factor, each size of a measured problem may be from that of a new one for which it speaks.
 pub const NEAR: f64 = 1.25;
+
+/// Rows that no tile goes below: products of up to so many take the same time, that of reading B.
+const FEW: u64 = 16;
 
 /// What a time depends on, besides the device and the plan.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -55,6 +58,12 @@ impl ProblemClass {
         [self.m, self.n, self.k, self.batch]
     }
 
+    /// The sizes that tell classes apart: fewer rows than [`FEW`] are alike.
+    fn distant(&self) -> [u64; 4] {
+        let [m, n, k, batch] = self.sizes();
+        [m.max(FEW), n, k, batch]
+    }
+
     /// How far `other` is: the sum of the logarithms of the factors between their sizes; none if it does not speak for this class.
     fn distance(&self, other: &Self) -> Option<f64> {
         let alike = self.data_type == other.data_type
@@ -64,7 +73,7 @@ impl ProblemClass {
             return None;
         }
         let mut sum = 0.0;
-        for (a, b) in self.sizes().into_iter().zip(other.sizes()) {
+        for (a, b) in self.distant().into_iter().zip(other.distant()) {
             if a == b {
                 continue;
             }
@@ -152,6 +161,16 @@ impl Findings {
     }
 }
 
+impl FromIterator<Finding> for Findings {
+    fn from_iter<I: IntoIterator<Item = Finding>>(all: I) -> Self {
+        let mut findings = Self::default();
+        for finding in all {
+            findings.insert(finding);
+        }
+        findings
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,12 +207,16 @@ mod tests {
         for (size, plan) in [(1024, "a"), (1200, "b"), (4096, "c")] {
             findings.insert(finding("gpu", class(size, size, size), plan));
         }
+        findings.insert(finding("gpu", class(1, 8192, 8192), "d"));
         let of = |m, n, k| found(&findings, "gpu", &class(m, n, k));
         assert_eq!(of(1024, 1024, 1024), Some("a"));
         assert_eq!(of(1200, 1200, 1200), Some("b"));
         // Between the two, each side of their geometric mean (1108.5).
         assert_eq!(of(1104, 1104, 1104), Some("a"));
         assert_eq!(of(1112, 1112, 1112), Some("b"));
+        // Few rows are alike.
+        assert_eq!([1, 7, 16, 20].map(|m| of(m, 8192, 8192)), [Some("d"); 4]);
+        assert_eq!(of(21, 8192, 8192), None);
         // The factor holds for each size, both ways, its end included.
         assert_eq!(of(4096, 4096, 5120), Some("c"));
         assert_eq!(of(4096, 4096, 5128), None);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! problem ──▶ candidates: plans of the type × split × pack ──▶ estimate of each ──▶ the fastest that serves
-//!                                                               findings (tune) ──▶ or the fastest that was measured
+//!                                                     findings (tune, shipped) ──▶ or the fastest that was measured
 //! ```
 //!
 //! [`estimate`] is an analytic model of a kernel's time, its formula in [`model`]; it needs a [`Machine`], which is a row of a table or what the
@@ -30,6 +30,7 @@ mod findings;
 mod gains;
 mod machine;
 pub mod model;
+mod shipped;
 mod shortlist;
 use std::fmt;
 
@@ -42,6 +43,7 @@ use gains::gains_nothing;
 pub use machine::{Machine, Rates};
 use model::LINE;
 pub use model::{Bound, Demands, Estimate, estimate};
+pub use shipped::{DEVICE as SHIPPED_DEVICE, shipped};
 pub use shortlist::shortlist;
 
 /// Into how many parts sums are split.
@@ -208,7 +210,7 @@ pub fn candidates(
     Wanted::default().candidates(data_type, problem, arch, machine)
 }
 
-/// The plan for `problem`: the fastest that was measured, if `findings` speak for it on `machine`, else the first of [`candidates`].
+/// The plan for `problem`: the fastest that was measured, if `findings`, or those that come with Tilewright ([`shipped`]), speak for it on `machine`, else the first of [`candidates`].
 ///
 /// # Errors
 ///
@@ -260,28 +262,12 @@ impl Wanted<'_> {
     ) -> Result<Choice, SelectError> {
         let ranked = self.ranked(data_type, problem, arch, machine)?;
         let class = ProblemClass::of(data_type, problem);
-        if let Some(finding) = findings.and_then(|f| f.lookup(&machine.name, &class)) {
-            for timed in &finding.candidates {
-                let Ok(plan) = plan_named(&timed.plan) else {
-                    continue;
-                };
-                let schedule = timed.schedule;
-                let allowed = self.plan.is_none_or(|name| name == timed.plan)
-                    && self.split.is_none_or(|split| split == schedule.split)
-                    && self.pack.is_none_or(|pack| pack == schedule.pack)
-                    && plan.data_type() == data_type
-                    && plan.runs_on(arch);
-                if allowed && serves(plan.as_ref(), schedule, problem, arch).is_ok() {
-                    return Ok(Choice {
-                        plan,
-                        schedule,
-                        reason: Reason::Measured {
-                            finding: finding.clone(),
-                            milliseconds: timed.milliseconds,
-                            exact: finding.class == class,
-                        },
-                    });
-                }
+        let own = findings.and_then(|f| f.lookup(&machine.name, &class));
+        let with_us = || shipped(machine)?.lookup(SHIPPED_DEVICE, &class);
+        if let Some(finding) = own.or_else(with_us) {
+            let choice = self.measured(finding, &class, problem, arch);
+            if let Some(choice) = choice {
+                return Ok(choice);
             }
         }
         let mut refusals = Refusals::default();
@@ -294,6 +280,43 @@ impl Wanted<'_> {
                 reason: Reason::Estimated(c.estimate),
             })
             .ok_or_else(|| refusals.error(data_type, arch))
+    }
+
+    /// The fastest plan of a finding that serves the problem. If the problem is another one, it has no more tiles of the plan than the one that was measured: 128 rows are one tile
+    /// of 128, and 130 are two.
+    fn measured(
+        &self,
+        finding: &Finding,
+        class: &ProblemClass,
+        problem: &Gemm,
+        arch: Arch,
+    ) -> Option<Choice> {
+        let exact = finding.class == *class;
+        finding.candidates.iter().find_map(|timed| {
+            let plan = plan_named(&timed.plan).ok()?;
+            let schedule = timed.schedule;
+            let (tm, tn, _) = plan.tile();
+            let tiles = |of: &ProblemClass| {
+                let [down, across] = [(of.m, tm), (of.n, tn)].map(|(n, t)| n.div_ceil(t.into()));
+                down.saturating_mul(across)
+            };
+            let allowed = self.plan.is_none_or(|name| name == timed.plan)
+                && self.split.is_none_or(|split| split == schedule.split)
+                && self.pack.is_none_or(|pack| pack == schedule.pack)
+                && plan.data_type() == class.data_type
+                && plan.runs_on(arch)
+                && (exact || tiles(class) <= tiles(&finding.class))
+                && serves(plan.as_ref(), schedule, problem, arch).is_ok();
+            allowed.then(|| Choice {
+                plan,
+                schedule,
+                reason: Reason::Measured {
+                    finding: finding.clone(),
+                    milliseconds: timed.milliseconds,
+                    exact,
+                },
+            })
+        })
     }
 
     /// Every plan and schedule, in order of the estimates, not yet asked whether they serve; at least one.

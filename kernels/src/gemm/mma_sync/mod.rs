@@ -37,6 +37,7 @@ mod fragments;
 mod kernel;
 mod launch;
 mod maps;
+mod name;
 pub mod operand;
 mod plans;
 mod product;

@@ -5,10 +5,10 @@
 
 use super::{Depth, MmaPlan, Variant};
 use crate::gemm::raster::TURNS_BLOCKS;
-use crate::gemm::{DataType, Form, Plan, PlanError, Turns};
+use crate::gemm::{DataType, Form, Turns};
 
 /// Stages of a plan, at least and at most: one is filled while another is multiplied, and no tile leaves room for more.
-const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
+pub(super) const STAGES: std::ops::RangeInclusive<i64> = 2..=32;
 
 const fn plan(
     data_type: DataType,
@@ -34,7 +34,12 @@ const fn plan(
     }
 }
 
-const fn of_warpgroups(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+pub(super) const fn of_warpgroups(
+    data_type: DataType,
+    tile: (i64, i64),
+    depth: i64,
+    stages: i64,
+) -> MmaPlan {
     MmaPlan {
         warpgroups: true,
         ..plan(data_type, tile, depth, (tile.0 / 16, 1), stages, 90)
@@ -42,7 +47,12 @@ const fn of_warpgroups(data_type: DataType, tile: (i64, i64), depth: i64, stages
 }
 
 /// The same, of blocks that take tile after tile.
-const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+pub(super) const fn persistent(
+    data_type: DataType,
+    tile: (i64, i64),
+    depth: i64,
+    stages: i64,
+) -> MmaPlan {
     let plan = of_warpgroups(data_type, tile, depth, stages);
     MmaPlan {
         turns: Turns::Rectangle,
@@ -55,7 +65,12 @@ const fn persistent(data_type: DataType, tile: (i64, i64), depth: i64, stages: i
 }
 
 /// The same, whose sums of a stage are added to sums of their own in f32.
-const fn promoted(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+pub(super) const fn promoted(
+    data_type: DataType,
+    tile: (i64, i64),
+    depth: i64,
+    stages: i64,
+) -> MmaPlan {
     MmaPlan {
         form: Form::Promoted,
         ..of_warpgroups(data_type, tile, depth, stages)
@@ -81,7 +96,12 @@ const fn swapped_persistent(tile: (i64, i64), depth: i64, stages: i64) -> MmaPla
 }
 
 /// The same, of two warpgroups that take turns, each with half of the rows.
-const fn ping_pong(data_type: DataType, tile: (i64, i64), depth: i64, stages: i64) -> MmaPlan {
+pub(super) const fn ping_pong(
+    data_type: DataType,
+    tile: (i64, i64),
+    depth: i64,
+    stages: i64,
+) -> MmaPlan {
     MmaPlan {
         form: Form::PingPong,
         warps: (tile.0 / 32, 1),
@@ -90,7 +110,7 @@ const fn ping_pong(data_type: DataType, tile: (i64, i64), depth: i64, stages: i6
 }
 
 /// The same, whose tiles are dealt out one by one.
-const fn dealt(plan: MmaPlan) -> MmaPlan {
+pub(super) const fn dealt(plan: MmaPlan) -> MmaPlan {
     MmaPlan {
         turns: Turns::Dealt,
         variant: Variant {
@@ -239,51 +259,6 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     swapped(DataType::E5m2, (16, 64), 256, 10),
     swapped(DataType::E5m2, (32, 64), 256, 8),
 ];
-
-impl MmaPlan {
-    /// The plan of a name that ends with a number of stages: a listed one with as many; none for another name.
-    pub(crate) fn with_stages(name: &str) -> Result<Option<Self>, PlanError> {
-        let named = || {
-            let (listed, number) = name.strip_suffix("stages")?.rsplit_once('-')?;
-            let digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
-            let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
-            // One number is enough.
-            let once = digits && !listed.ends_with("stages");
-            let plan = all.find(|plan| once && plan.name() == listed)?;
-            Some((plan, number))
-        };
-        let Some((plan, number)) = named() else {
-            return Ok(None);
-        };
-        match number.parse().ok().filter(|n| STAGES.contains(n)) {
-            Some(stages) => Ok(Some(Self { stages, ..*plan })),
-            None => Err(PlanError::Unsupported {
-                plan: plan.name(),
-                what: format!("{number} stages"),
-                instead: format!("take {} to {}", STAGES.start(), STAGES.end()),
-            }),
-        }
-    }
-
-    /// Whether this is a listed plan, with another number of stages or for another problem.
-    pub(super) fn is_but_for_stages(&self, listed: &Self) -> bool {
-        let as_listed = Self {
-            stages: listed.stages,
-            variant: listed.variant,
-            ..*self
-        };
-        as_listed == *listed
-    }
-
-    /// What its name says of its stages: nothing of those that the listed plan has.
-    pub(super) fn stages_in_name(&self) -> String {
-        let mut all = WARPGROUP_PLANS.iter().chain(PLANS);
-        match all.find(|listed| self.is_but_for_stages(listed)) {
-            Some(listed) if listed.stages != self.stages => format!("-{}stages", self.stages),
-            _ => String::new(),
-        }
-    }
-}
 
 /// The plans that are listed.
 ///

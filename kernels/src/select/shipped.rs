@@ -1,0 +1,92 @@
+//! Findings that come with Tilewright: the fastest plans for products of language models, of a device that was measured.
+//!
+//! A line of `measured/h200.csv` is a product, its fastest plan, and the times of the plan and of the library. They speak for every GPU of Hopper with as many
+//! multiprocessors: which tile fits a product depends on their number first. Findings of [`tune`](Findings) go before these, and the model serves what was not measured.
+
+use std::sync::OnceLock;
+
+use layout_codegen::Arch;
+
+use super::{Finding, Findings, Machine, ProblemClass, Timed};
+use crate::gemm::{DataType, Gemm, Schedule};
+
+/// What was measured on an H200.
+const H200: &str = include_str!("measured/h200.csv");
+
+/// The device of these measurements, as the driver names it.
+pub const DEVICE: &str = "NVIDIA H200";
+
+/// Multiprocessors of an H200 and of an H100 SXM.
+const MULTIPROCESSORS: u32 = 132;
+
+/// The findings that speak for a machine: those of an H200 for a GPU of Hopper with 132 multiprocessors.
+///
+/// ```
+/// use layout_codegen::Arch;
+/// use tilewright_kernels::gemm::{DataType, Gemm, Operands};
+/// use tilewright_kernels::select::{Machine, choose};
+///
+/// let nt: Operands = "nt".parse()?;
+/// let layer = Gemm::packed(300, 28672, 4096, nt);
+/// let choice = choose(DataType::Bf16, &layer, Arch(90), &Machine::for_arch(Arch(90)), None)?;
+/// // Two tiles of 152 rows.
+/// assert!(choice.plan.name().starts_with("wgmma-bf16-152x128x64-swapped-persistent"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn shipped(machine: &Machine) -> Option<&'static Findings> {
+    static ALL: OnceLock<Findings> = OnceLock::new();
+    let alike = machine.arch == Arch(90) && machine.multiprocessors == MULTIPROCESSORS;
+    alike.then(|| ALL.get_or_init(|| H200.lines().filter_map(finding).collect()))
+}
+
+/// The finding of a line; none of comments and the header.
+fn finding(line: &str) -> Option<Finding> {
+    let words: Vec<&str> = line.split(',').collect();
+    let &[of_type, trans, m, n, k, plan, split, us, _] = &words[..] else {
+        return None;
+    };
+    let data_type = DataType::ALL
+        .into_iter()
+        .find(|t| t.to_string() == of_type)?;
+    let [m, n, k] = [m, n, k].map(|size| size.parse().ok());
+    let problem = Gemm::packed(m?, n?, k?, trans.parse().ok()?);
+    Some(Finding {
+        device: DEVICE.to_owned(),
+        driver: "13.0".to_owned(),
+        date: "2026-11-28".to_owned(),
+        class: ProblemClass::of(data_type, &problem),
+        candidates: vec![Timed {
+            plan: plan.to_owned(),
+            schedule: Schedule {
+                split: split.parse().ok()?,
+                pack: false,
+            },
+            milliseconds: us.parse::<f64>().ok()? / 1e3,
+        }],
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::registry::plan_named;
+
+    /// Every line is a product of its own, and its plan is one that serves it.
+    #[test]
+    fn every_line_is_a_plan() {
+        let machine = Machine::for_arch(Arch(90));
+        let all = shipped(&machine).expect("findings").all();
+        let lines = H200.lines().filter(|l| !l.starts_with(['#', 't']));
+        assert_eq!(all.len(), lines.count());
+        assert!(all.len() > 600, "{}", all.len());
+        for finding in all {
+            let (class, timed) = (&finding.class, &finding.candidates[0]);
+            let plan = plan_named(&timed.plan).expect("a plan");
+            assert_eq!(plan.name(), timed.plan);
+            let problem = Gemm::packed(class.m, class.n, class.k, class.operands);
+            let adapted = plan.adapt(&problem, timed.schedule).expect("its variant");
+            assert!(adapted.launch(&problem).expect("a launch").is_some());
+        }
+        assert!(shipped(&Machine::for_arch(Arch(80))).is_none());
+    }
+}
