@@ -5,7 +5,8 @@ use std::num::{IntErrorKind, ParseIntError};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::ArgPredicate;
+use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::gpu::cublas::Cublas;
@@ -17,6 +18,7 @@ use tilewright::kernels::gemm::{DataType, Gemm, Operands, ProblemError};
 use crate::devices::{self, DevicesArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::{self, select};
+use crate::layers::{self, Part};
 use crate::tune::at_least_one;
 use crate::{memory, output};
 
@@ -27,11 +29,23 @@ pub(crate) const WARM_FOR: Duration = Duration::from_secs(1);
 /// How long a slice lasts, in milliseconds: an H100 needs half of that until its clock has settled at what a product's power allows.
 pub(crate) const SLICE: u32 = 100;
 
+/// A set of shapes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+enum Set {
+    /// Layers of Llama 3 8B and 70B, Qwen 3 32B and DeepSeek V3 by 1 to 8192 tokens, 378 products
+    Llm,
+}
+
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// Element types
-    #[arg(long, value_delimiter = ',', default_value = "f32")]
+    /// Element types (bf16 and e4m3 of a set)
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "f32",
+        default_value_if("set", ArgPredicate::IsPresent, "bf16,e4m3")
+    )]
     dtype: Vec<String>,
     /// Element type of C (the usual one of each element type by default)
     #[arg(long)]
@@ -39,8 +53,19 @@ pub(crate) struct BenchArgs {
     /// Shapes m x n x k
     #[arg(long, value_delimiter = ',', value_parser = shape, default_value = "1000x1000x1000,2048x2048x2048,4096x4096x4096,4095x4097x4093")]
     shapes: Vec<[u64; 3]>,
-    /// Transposes: nn, nt, tn, tt
-    #[arg(long, value_delimiter = ',', default_value = "nn")]
+    /// A set of shapes
+    #[arg(long, value_enum, conflicts_with = "shapes")]
+    set: Option<Set>,
+    /// Part i of n of all rows: each n-th, from the i-th on
+    #[arg(long, value_name = "I/N", value_parser = Part::parse)]
+    part: Option<Part>,
+    /// Transposes: nn, nt, tn, tt (nt of a set)
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "nn",
+        default_value_if("set", ArgPredicate::IsPresent, "nt")
+    )]
     trans: Vec<String>,
     /// Plans: auto, or names that `tilewright plans` lists
     #[arg(long, value_delimiter = ',', default_value = "auto")]
@@ -171,6 +196,10 @@ impl BenchArgs {
         for name in self.plan.iter().filter(|name| *name != "auto") {
             plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?;
         }
+        let shapes = match self.set {
+            Some(Set::Llm) => layers::products().collect(),
+            None => self.shapes.clone(),
+        };
         let mut all = Vec::new();
         for name in &self.dtype {
             let data_type = select::data_type(name)?;
@@ -178,7 +207,7 @@ impl BenchArgs {
             let output = output
                 .map(|name| gemm::output_type(name, data_type))
                 .transpose()?;
-            for &[m, n, k] in &self.shapes {
+            for &[m, n, k] in &shapes {
                 for trans in &self.trans {
                     let operands: Operands = trans.parse().map_err(wrong)?;
                     let mut problem = Gemm::packed(m, n, k, operands);
@@ -190,7 +219,10 @@ impl BenchArgs {
                 }
             }
         }
-        Ok(all)
+        Ok(match self.part {
+            Some(part) => part.take(all),
+            None => all,
+        })
     }
 
     /// What holds for all rows and is not as usual.

@@ -18,6 +18,7 @@ mod gemm;
 mod index;
 mod input;
 mod kernel;
+mod layers;
 mod manual;
 mod memory;
 mod output;
