@@ -54,7 +54,7 @@ pub struct RowTile {
     pub most: i64,
     /// Elements of a vector.
     pub vector: i64,
-    /// Steps of a thread, each of a vector, or of as many as have 4 elements.
+    /// Steps of a thread, each of a vector, or of as many as fill a register.
     pub steps: i64,
     /// Threads of a block.
     pub threads: u32,
@@ -71,12 +71,22 @@ impl RowTile {
     ///
     /// [`KernelError::Element`] for other types than f32, f16 and bf16.
     pub fn new(element: Element, cols: u64) -> Result<Self, KernelError> {
+        Self::for_result(element, element, cols)
+    }
+
+    /// The same for a kernel whose result has elements of another type, such as the 8 bits of a norm that is quantised: a step fills whole registers of it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RowTile::new`].
+    pub fn for_result(element: Element, result: Element, cols: u64) -> Result<Self, KernelError> {
         KernelError::unless_among(element, &ELEMENTS)?;
         let cols = i64::try_from(cols).unwrap_or(i64::MAX).clamp(1, LONGEST);
         let widest = 16 / i64::from(element.bytes());
         let vector = (1 << cols.trailing_zeros()).min(widest);
-        // Elements of 8 bits, to which a norm may be quantised, fill a register by fours.
-        let vectors_of_step = (4 / vector).max(1);
+        // A register has 4 bytes, of which a short vector fills a part.
+        let least = 4 / i64::from(element.bytes().min(result.bytes()));
+        let vectors_of_step = (least / vector).max(1);
         let part = vector * vectors_of_step;
         let power = |n: i64| (n as u64).next_power_of_two() as i64;
         let vectors = |each: i64| (cols as u64).div_ceil(each as u64) as i64;

@@ -68,7 +68,8 @@ impl RmsNorm {
 /// What is done with a tile of the rows: its index and its numbers.
 type Visit<'a> = dyn FnMut(&mut Kernel, Expr, &Fragment) -> Result<(), ViewError> + 'a;
 
-/// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y.
+/// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y and the tile is that of
+/// [`RowTile::for_result`].
 ///
 /// # Errors
 ///

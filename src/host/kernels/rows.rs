@@ -166,7 +166,11 @@ impl Rows {
 
 impl Problem for Rows {
     fn kernel(&self, arch: Arch) -> Result<Proven, KernelError> {
-        let tile = RowTile::new(self.element, self.cols)?;
+        let result = match self.operation {
+            RowOperation::RmsNorm(variant) => variant.quantized.unwrap_or(self.element),
+            _ => self.element,
+        };
+        let tile = RowTile::for_result(self.element, result, self.cols)?;
         match self.operation {
             RowOperation::Softmax => softmax(&tile, arch),
             RowOperation::RmsNorm(variant) => rms_norm(&tile, variant, arch),
