@@ -32,7 +32,7 @@ pub(crate) const SLICE: u32 = 100;
 /// A set of shapes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Set {
-    /// Layers of Llama 3 8B and 70B, Qwen 3 32B and DeepSeek V3 by 1 to 8192 tokens, 378 products
+    /// Layers of four language models by 1 to 8192 tokens, 378 products
     Llm,
 }
 

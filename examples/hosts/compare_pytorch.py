@@ -370,9 +370,13 @@ SHAPES = [
 ]  # fmt: skip
 TYPES = {"f16": "nn", "bf16": "nt", "tf32": "nn", "f32": "nn", "f64": "nn", "e4m3": "nt", "s8": "nt"}
 
-# n x k of layers of language models, and tokens.
-LAYERS = [(6144, 4096), (4096, 14336), (28672, 4096), (2112, 7168), (24576, 1536), (7168, 16384)]
-TOKENS = [1, 8, 64, 300, 2048, 8192]
+# n x k of layers of Llama 3 8B and 70B, Qwen 3 32B and DeepSeek V3, and tokens: those of `tilewright bench --set llm`.
+LAYERS = [
+    (6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (128256, 4096), (10240, 8192), (8192, 8192), (57344, 8192), (8192, 28672),
+    (10240, 5120), (5120, 8192), (51200, 5120), (5120, 25600), (2112, 7168), (24576, 1536), (32768, 512), (7168, 16384), (4096, 7168),
+    (7168, 2048), (36864, 7168), (7168, 18432),
+]  # fmt: skip
+TOKENS = [1, 2, 4, 8, 16, 32, 64, 100, 128, 200, 256, 300, 512, 700, 1024, 2048, 4096, 8192]
 
 
 def gemms(gpu, name, cases):
@@ -393,10 +397,9 @@ def table_of_gemm(gpu):
 
 
 def table_of_layers(gpu):
-    """Layers of language models by tokens, in bf16, and four of e4m3."""
-    rows = [gemms(gpu, f"{m} tokens", [("bf16", "nt", (m, n, k)) for n, k in LAYERS]) for m in TOKENS]
-    eight_bits = [(4096, 24576, 1536), (4096, 7168, 2048), (64, 2112, 7168), (4096, 4096, 7168)]
-    return all([*rows, gemms(gpu, "e4m3", [("e4m3", "nt", shape) for shape in eight_bits])])
+    """Layers of language models by tokens, in bf16 and e4m3."""
+    cases = [(dtype, m, [(dtype, "nt", (m, n, k)) for n, k in LAYERS]) for dtype in ("bf16", "e4m3") for m in TOKENS]
+    return all([gemms(gpu, f"{dtype}, {m} tokens", of) for dtype, m, of in cases])
 
 
 def table_of_cublas(gpu):
