@@ -159,15 +159,14 @@ impl fmt::Display for Reason {
             } => {
                 let c = &finding.class;
                 let what = if *exact { "" } else { "near it, " };
+                let of = match finding.candidates.len() {
+                    1 => String::new(),
+                    n => format!("of {n} "),
+                };
                 write!(
                     f,
-                    "the fastest of {} measured {what}at {}x{}x{} on {} ({}): {milliseconds:.4} ms",
-                    finding.candidates.len(),
-                    c.m,
-                    c.n,
-                    c.k,
-                    finding.device,
-                    finding.date
+                    "the fastest {of}measured {what}at {}x{}x{} on {} ({}): {milliseconds:.4} ms",
+                    c.m, c.n, c.k, finding.device, finding.date
                 )
             }
             Self::Estimated(e) => write!(
