@@ -27,7 +27,7 @@ pub fn plans() -> Vec<Box<dyn Plan>> {
     sgemm.chain(outer).chain(mma).collect()
 }
 
-/// The plan of a name: one that is listed, any other plan of warpgroups, or a plan of warps with another number of stages, 2 to 32.
+/// The plan of a name: one that is listed, any other `wgmma` plan, or a plan of warps with another number of stages, 2 to 32.
 ///
 /// ```
 /// use tilewright_kernels::gemm::registry::plan_named;

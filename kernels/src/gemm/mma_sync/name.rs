@@ -1,4 +1,4 @@
-//! Names of plans of warpgroups. A name says everything about a plan, so that any plan can be named, whether it is in the table or not:
+//! Names of `wgmma` plans. A name says everything about a plan, so that any plan can be named, whether it is in the table or not:
 //!
 //! ```text
 //! wgmma-bf16-152x128x64-swapped-persistent-cluster2x1-3stages
@@ -71,7 +71,7 @@ impl MmaPlan {
         Some(Self { stages, ..*plan })
     }
 
-    /// A plan of warpgroups by the words of its name, whether or not there is such a kernel.
+    /// A `wgmma` plan by the words of its name, whether or not there is such a kernel.
     fn of_words(name: &str) -> Option<Self> {
         let mut words = Words(name.strip_prefix("wgmma-")?.split('-').peekable());
         let of_type = words.0.next()?;
@@ -127,7 +127,7 @@ impl MmaPlan {
         words.0.next().is_none().then_some(plan)
     }
 
-    /// Whether there is such a kernel of warpgroups; what the problem asks for, shared memory and clusters are looked at where kernels are made.
+    /// Whether there is such a `wgmma` kernel; what the problem asks for, shared memory and clusters are looked at where kernels are made.
     pub(super) fn validate(&self) -> Result<(), PlanError> {
         if !self.warpgroups {
             return Ok(());
