@@ -74,7 +74,6 @@ fn numbers_of_stages_are_in_names() {
         "wgmma-f16-128x128x64-+3stages",
         "wgmma-f16-128x128x64-6stages-6stages",
         "wgmma-tf32-256x128x32-swapped-persistent-3stages-3stages",
-        "wgmma-f16-128x128x65-6stages",
         "sgemm-maxas-128-3stages",
         "-3stages",
         "stages",

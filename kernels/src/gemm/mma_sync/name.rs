@@ -51,11 +51,10 @@ impl MmaPlan {
             return Ok(None);
         };
         if !STAGES.contains(&plan.stages) {
-            let stages = plan.stages;
-            let plain = name.rsplit_once('-').map_or(name, |(plain, _)| plain);
+            let (plain, stages) = name.rsplit_once('-').unwrap_or((name, ""));
             return Err(PlanError::Unsupported {
                 plan: plain.to_owned(),
-                what: format!("{stages} stages"),
+                what: format!("{} stages", stages.trim_end_matches("stages")),
                 instead: format!("take {} to {}", STAGES.start(), STAGES.end()),
             });
         }
@@ -254,9 +253,10 @@ impl MmaPlan {
         as_listed == *listed
     }
 
-    /// What its name says of its stages: nothing of those that it has anyway.
+    /// What its name says of its stages: nothing of those that it has anyway, or that a dual product or an unlisted plan of warps has.
     pub(super) fn stages_in_name(&self) -> String {
-        if self.stages == self.own_stages() {
+        let named = self.is_listed() || self.warpgroups && self.variant.products == 1;
+        if !named || self.stages == self.own_stages() {
             String::new()
         } else {
             format!("-{}stages", self.stages)
