@@ -144,7 +144,10 @@ fn impossible_names_say_what_would_work() {
         ("wgmma-bf16-100x128x64", "take 64, 128 or 192"),
         ("wgmma-bf16-8x64x128-swapped", "take a multiple of 16"),
         ("wgmma-bf16-128x128x48", "take a k of 128 or 256 bytes"),
-        ("wgmma-f16-128x128x65-6stages", "a stage of 130 bytes along k"),
+        (
+            "wgmma-f16-128x128x65-6stages",
+            "a stage of 130 bytes along k",
+        ),
         (
             "wgmma-f64-128x128x16",
             "take f16, bf16, tf32, s8, e4m3 or e5m2",
