@@ -39,7 +39,7 @@ enum Set {
 /// Time our kernels and cuBLAS in one run on a GPU, every row checked
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// Element types (bf16 and e4m3 of a set)
+    /// Element types (with `--set`, bf16 and e4m3)
     #[arg(
         long,
         value_delimiter = ',',
@@ -53,13 +53,13 @@ pub(crate) struct BenchArgs {
     /// Shapes m x n x k
     #[arg(long, value_delimiter = ',', value_parser = shape, default_value = "1000x1000x1000,2048x2048x2048,4096x4096x4096,4095x4097x4093")]
     shapes: Vec<[u64; 3]>,
-    /// A set of shapes
+    /// A set of shapes, in place of `--shapes`
     #[arg(long, value_enum, conflicts_with = "shapes")]
     set: Option<Set>,
-    /// Part i of n of all rows: each n-th, from the i-th on
+    /// Only part I of N: every N-th row, from the I-th on
     #[arg(long, value_name = "I/N", value_parser = Part::parse)]
     part: Option<Part>,
-    /// Transposes: nn, nt, tn, tt (nt of a set)
+    /// Transposes: nn, nt, tn, tt (with `--set`, nt)
     #[arg(
         long,
         value_delimiter = ',',

@@ -6,44 +6,38 @@ const TOKENS: [u64; 18] = [
 ];
 
 /// n × k of the weights, as the configurations of the models give them: queries, keys and values together, output, gate and up together, down, and a head.
-const WEIGHTS: [(&str, &[[u64; 2]]); 4] = [
-    (
-        "Llama 3 8B",
-        &[
-            [6144, 4096],
-            [4096, 4096],
-            [28672, 4096],
-            [4096, 14336],
-            [128_256, 4096],
-        ],
-    ),
-    (
-        "Llama 3 70B",
-        &[[10240, 8192], [8192, 8192], [57344, 8192], [8192, 28672]],
-    ),
-    (
-        "Qwen 3 32B",
-        &[[10240, 5120], [5120, 8192], [51200, 5120], [5120, 25600]],
-    ),
-    (
-        "DeepSeek V3",
-        &[
-            [2112, 7168],
-            [24576, 1536],
-            [32768, 512],
-            [7168, 16384],
-            [4096, 7168],
-            [7168, 2048],
-            [36864, 7168],
-            [7168, 18432],
-        ],
-    ),
+const WEIGHTS: [[u64; 2]; 21] = [
+    // Llama 3 8B
+    [6144, 4096],
+    [4096, 4096],
+    [28672, 4096],
+    [4096, 14336],
+    [128_256, 4096],
+    // Llama 3 70B
+    [10240, 8192],
+    [8192, 8192],
+    [57344, 8192],
+    [8192, 28672],
+    // Qwen 3 32B
+    [10240, 5120],
+    [5120, 8192],
+    [51200, 5120],
+    [5120, 25600],
+    // DeepSeek V3
+    [2112, 7168],
+    [24576, 1536],
+    [32768, 512],
+    [7168, 16384],
+    [4096, 7168],
+    [7168, 2048],
+    [36864, 7168],
+    [7168, 18432],
 ];
 
 /// All products, as m, n, k: layer by layer, by their tokens.
 pub(crate) fn products() -> impl Iterator<Item = [u64; 3]> {
-    let weights = WEIGHTS.into_iter().flat_map(|(_, of_model)| of_model);
-    weights.flat_map(|&[n, k]| TOKENS.map(|m| [m, n, k]))
+    let of_layer = |[n, k]: [u64; 2]| TOKENS.map(|m| [m, n, k]);
+    WEIGHTS.into_iter().flat_map(of_layer)
 }
 
 /// A part of a set: `2/8` is the second of eight.

@@ -6,8 +6,8 @@
 //! a thread         ──▶ `steps` times one vector or several, `across` vectors apart
 //! ```
 //!
-//! Neighbouring threads touch neighbouring vectors. A vector has 16 bytes, or as many as divide a row: the rows of a matrix with an odd number of columns begin at
-//! any element, and a thread that took 8 neighbours of f16 one by one would share each sector with others 16 bytes away. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
+//! Neighbouring threads touch neighbouring vectors. A vector has 16 bytes, or the largest power of two that divides a row: with an odd number of columns, rows begin at
+//! any element. If each thread loaded 8 neighbouring elements one by one, the lanes of a load would be 16 bytes apart. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
 //! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often.
 
 use layout_codegen::index::Expr;

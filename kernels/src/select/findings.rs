@@ -17,7 +17,7 @@ use crate::gemm::{DataType, Gemm, Operands, Schedule};
 /// How far, as a factor, each size of a measured problem may be from that of a new one for which it speaks.
 pub const NEAR: f64 = 1.25;
 
-/// Rows that no tile goes below: products of up to so many take the same time, that of reading B.
+/// The fewest rows of a tile: products with fewer take as long, the time of reading B.
 const FEW: u64 = 16;
 
 /// What a time depends on, besides the device and the plan.
@@ -58,7 +58,7 @@ impl ProblemClass {
         [self.m, self.n, self.k, self.batch]
     }
 
-    /// The sizes that tell classes apart: fewer rows than [`FEW`] are alike.
+    /// The sizes that are compared: fewer than [`FEW`] rows count as so many.
     fn distant(&self) -> [u64; 4] {
         let [m, n, k, batch] = self.sizes();
         [m.max(FEW), n, k, batch]

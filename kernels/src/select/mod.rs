@@ -43,7 +43,7 @@ use gains::gains_nothing;
 pub use machine::{Machine, Rates};
 use model::LINE;
 pub use model::{Bound, Demands, Estimate, estimate};
-pub use shipped::{DEVICE as SHIPPED_DEVICE, shipped};
+pub use shipped::shipped;
 pub use shortlist::shortlist;
 
 /// Into how many parts sums are split.
@@ -238,7 +238,8 @@ impl Wanted<'_> {
         machine: &Machine,
     ) -> Result<Vec<Candidate>, SelectError> {
         let mut refusals = Refusals::default();
-        let mut all = self.ranked(data_type, problem, arch, machine)?;
+        let names = self.names(data_type, arch)?;
+        let mut all = self.ranked(names, problem, machine)?;
         all.retain(|c| refusals.accept(c, problem, arch));
         if all.is_empty() {
             return Err(refusals.error(data_type, arch));
@@ -259,16 +260,15 @@ impl Wanted<'_> {
         machine: &Machine,
         findings: Option<&Findings>,
     ) -> Result<Choice, SelectError> {
-        let ranked = self.ranked(data_type, problem, arch, machine)?;
+        // What is wanted and does not exist is refused before anything is looked up.
+        let names = self.names(data_type, arch)?;
         let class = ProblemClass::of(data_type, problem);
         let own = findings.and_then(|f| f.lookup(&machine.name, &class));
-        let with_us = || shipped(machine)?.lookup(SHIPPED_DEVICE, &class);
-        if let Some(finding) = own.or_else(with_us) {
-            let choice = self.measured(finding, &class, problem, arch);
-            if let Some(choice) = choice {
-                return Ok(choice);
-            }
+        let mut known = own.into_iter().chain(shipped(machine, &class));
+        if let Some(choice) = known.find_map(|f| self.measured(f, &class, problem, arch)) {
+            return Ok(choice);
         }
+        let ranked = self.ranked(names, problem, machine)?;
         let mut refusals = Refusals::default();
         ranked
             .into_iter()
@@ -281,8 +281,8 @@ impl Wanted<'_> {
             .ok_or_else(|| refusals.error(data_type, arch))
     }
 
-    /// The fastest plan of a finding that serves the problem. If the problem is another one, it has no more tiles of the plan than the one that was measured: 128 rows are one tile
-    /// of 128, and 130 are two.
+    /// The fastest plan of a finding that serves the problem. A neighbour's plan is taken only if the problem has no more tiles of it than the measured one: 128 rows are one tile of
+    /// 128 rows, 130 rows are two.
     fn measured(
         &self,
         finding: &Finding,
@@ -318,16 +318,15 @@ impl Wanted<'_> {
         })
     }
 
-    /// Every plan and schedule, in order of the estimates, not yet asked whether they serve; at least one.
+    /// The plans of these names with every schedule, in order of the estimates, not yet asked whether they serve; at least one.
     fn ranked(
         &self,
-        data_type: DataType,
+        names: Vec<String>,
         problem: &Gemm,
-        arch: Arch,
         machine: &Machine,
     ) -> Result<Vec<Candidate>, SelectError> {
         let mut all = Vec::new();
-        for name in self.names(data_type, arch)? {
+        for name in names {
             let plan = plan_named(&name)?;
             for schedule in self.schedules(plan.as_ref(), problem, machine) {
                 all.push(Candidate {

@@ -1,7 +1,7 @@
 //! Findings that come with Tilewright: the fastest plans for products of language models, of a device that was measured.
 //!
-//! A line of `measured/h200.csv` is a product, its fastest plan, and the times of the plan and of the library. They speak for every GPU of Hopper with as many
-//! multiprocessors: which tile fits a product depends on their number first. Findings of [`tune`](Findings) go before these, and the model serves what was not measured.
+//! A line of `measured/h200.csv` is a product, its fastest plan, and the times of the plan and of the library. It holds for every Hopper GPU with as many multiprocessors, because their
+//! number decides first which tile fits a product. A user's findings of `tilewright tune` take precedence, and the model serves what was not measured.
 
 use std::sync::OnceLock;
 
@@ -14,29 +14,36 @@ use crate::gemm::{DataType, Gemm, Schedule};
 const H200: &str = include_str!("measured/h200.csv");
 
 /// The device of these measurements, as the driver names it.
-pub const DEVICE: &str = "NVIDIA H200";
+const DEVICE: &str = "NVIDIA H200";
 
 /// Multiprocessors of an H200 and of an H100 SXM.
 const MULTIPROCESSORS: u32 = 132;
 
-/// The findings that speak for a machine: those of an H200 for a GPU of Hopper with 132 multiprocessors.
+/// The finding that speaks for a product on a machine: what was measured on an H200, for a GPU of Hopper with 132 multiprocessors.
 ///
 /// ```
 /// use layout_codegen::Arch;
 /// use tilewright_kernels::gemm::{DataType, Gemm, Operands};
-/// use tilewright_kernels::select::{Machine, choose};
+/// use tilewright_kernels::select::{Machine, ProblemClass, choose, shipped};
 ///
-/// let nt: Operands = "nt".parse()?;
+/// let (nt, machine): (Operands, _) = ("nt".parse()?, Machine::for_arch(Arch(90)));
 /// let layer = Gemm::packed(300, 28672, 4096, nt);
-/// let choice = choose(DataType::Bf16, &layer, Arch(90), &Machine::for_arch(Arch(90)), None)?;
+/// let finding = shipped(&machine, &ProblemClass::of(DataType::Bf16, &layer)).ok_or("measured")?;
 /// // Two tiles of 152 rows.
-/// assert!(choice.plan.name().starts_with("wgmma-bf16-152x128x64-swapped-persistent"));
+/// let plan = &finding.candidates[0].plan;
+/// assert!(plan.starts_with("wgmma-bf16-152x128x64-swapped-persistent"));
+/// assert_eq!(choose(DataType::Bf16, &layer, Arch(90), &machine, None)?.plan.name(), *plan);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn shipped(machine: &Machine) -> Option<&'static Findings> {
-    static ALL: OnceLock<Findings> = OnceLock::new();
+pub fn shipped(machine: &Machine, class: &ProblemClass) -> Option<&'static Finding> {
     let alike = machine.arch == Arch(90) && machine.multiprocessors == MULTIPROCESSORS;
-    alike.then(|| ALL.get_or_init(|| H200.lines().filter_map(finding).collect()))
+    alike.then(|| all().lookup(DEVICE, class)).flatten()
+}
+
+/// All of them, read once.
+fn all() -> &'static Findings {
+    static ALL: OnceLock<Findings> = OnceLock::new();
+    ALL.get_or_init(|| H200.lines().filter_map(finding).collect())
 }
 
 /// The finding of a line; none of comments and the header.
@@ -74,8 +81,7 @@ mod tests {
     /// Every line is a product of its own, and its plan is one that serves it.
     #[test]
     fn every_line_is_a_plan() {
-        let machine = Machine::for_arch(Arch(90));
-        let all = shipped(&machine).expect("findings").all();
+        let all = all().all();
         let lines = H200.lines().filter(|l| !l.starts_with(['#', 't']));
         assert_eq!(all.len(), lines.count());
         assert!(all.len() > 600, "{}", all.len());
@@ -87,6 +93,8 @@ mod tests {
             let adapted = plan.adapt(&problem, timed.schedule).expect("its variant");
             assert!(adapted.launch(&problem).expect("a launch").is_some());
         }
-        assert!(shipped(&Machine::for_arch(Arch(80))).is_none());
+        let [own, other] = [90, 80].map(|arch| Machine::for_arch(Arch(arch)));
+        assert!(shipped(&own, &all[0].class).is_some());
+        assert!(shipped(&other, &all[0].class).is_none());
     }
 }

@@ -50,11 +50,11 @@ use crate::gemm::{DataType, Form, PlanError};
 /// Rows of C that a warpgroup multiplies at once, or columns in an exchanged product.
 const ROWS: i64 = 64;
 
-/// The roles of consumers that take turns.
-const TAKERS: [&str; 2] = ["first", "second"];
+/// The consumer roles of a ping-pong schedule.
+const CONSUMERS: [&str; 2] = ["first", "second"];
 
-/// A turn of a role: whose, and its number.
-type Turn = (u32, Expr);
+/// The number of a consumer role, and of the tile that it multiplies.
+type RoleTile = (u32, Expr);
 
 /// Registers of sums: of the rows and columns of products, those of each.
 type Sums<'s> = &'s [Vec<Vec<Reg>>];
@@ -98,20 +98,20 @@ impl Gemm<'_> {
         self.k.wait_for_grid();
         self.k.launch_dependents();
 
-        for taker in 0..ordered_roles {
+        for consumer in 0..ordered_roles {
             let name = if ordered_roles == 1 {
                 "consumers"
             } else {
-                TAKERS[taker as usize]
+                CONSUMERS[consumer as usize]
             };
             self.k
-                .begin_role(name, threads as u32 / ordered_roles * (taker + 1));
+                .begin_role(name, threads as u32 / ordered_roles * (consumer + 1));
             if alone {
                 // What the producer leaves, by eights.
                 let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
                 self.k.set_registers(registers.min(240) as u32, true);
             }
-            self.consume(&ring, taker, lag as u32)?;
+            self.consume(&ring, consumer, lag as u32)?;
         }
 
         self.k.begin_role("producer", threads as u32 + 128);
@@ -134,13 +134,13 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// A role of consumers: all of them, or those that take turns under a number.
-    fn consume(&mut self, ring: &RingHandle, taker: u32, lag: u32) -> Result<(), PlanError> {
+    /// A role of consumers: all of them, or one of a ping-pong schedule by its number.
+    fn consume(&mut self, ring: &RingHandle, consumer: u32, lag: u32) -> Result<(), PlanError> {
         let form = self.plan.form;
         let tiles = self.open_tiles()?;
         let acc = self.accumulators();
         let stage = form.is_promoted().then(|| self.accumulators());
-        let order = (tiles.before[taker as usize], lag);
+        let order = (tiles.before[consumer as usize], lag);
         match form {
             Form::Swapped if self.plan.is_through_registers() => {
                 self.multiply_from_registers(ring, order.0, &acc)?;
@@ -151,8 +151,9 @@ impl Gemm<'_> {
             }
             Form::PingPong => {
                 let lane0 = self.lane0();
-                let turn = (taker, tiles.number);
-                self.k.wait_stage(ring, Side::Order(taker), tiles.number)?;
+                let turn = (consumer, tiles.number);
+                self.k
+                    .wait_stage(ring, Side::Order(consumer), tiles.number)?;
                 let (_, overlaps) = self.plan.turns_of_ring();
                 self.multiply_stages(ring, order, &acc, (None, overlaps.then_some(turn)))?;
                 if overlaps {
@@ -228,7 +229,7 @@ impl Gemm<'_> {
         ring: &RingHandle,
         (before, lag): (Expr, u32),
         acc: &[Vec<Vec<Reg>>],
-        (stage, turn): (Option<Sums<'_>>, Option<Turn>),
+        (stage, turn): (Option<Sums<'_>>, Option<RoleTile>),
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
         let (operand, sum) = (atom.a_type, atom.c_type);
@@ -272,8 +273,8 @@ impl Gemm<'_> {
         }
         self.k.wgmma_commit();
         self.k.wgmma_wait(lag);
-        if let Some((taker, turn)) = turn {
-            self.k.wait_stage(ring, Side::Complete(taker), turn)?;
+        if let Some((consumer, turn)) = turn {
+            self.k.wait_stage(ring, Side::Complete(consumer), turn)?;
         }
         self.release(ring, index, lane0)?;
         for (sum, part) in sums.iter().zip(of_stage.iter().flatten()) {
