@@ -77,11 +77,7 @@ fn every_plan_can_be_compiled_in() {
 
 /// Kernels that copy by TMA, of transposed operands and of clusters.
 const BOXES: [CompiledKernel; 2] = [
-    kernel!(
-        plan = "wgmma-f16-128x256x64-tma-store",
-        trans = tn,
-        arch = sm_90
-    ),
+    kernel!(plan = "wgmma-f16-128x256x64", trans = tn, arch = sm_90),
     kernel!(
         plan = "wgmma-tf32-128x256x32-persistent-cluster2x1",
         trans = nt,

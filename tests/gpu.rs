@@ -349,7 +349,7 @@ fn plans_of_warpgroups() {
         [129, 40, 2056],
         [37, 1101, 75],
         [4104, 1032, 72],
-        // Boxes of C that end within 16 bytes, of blocks that have several tiles.
+        // Rows of C that end within 16 bytes, of blocks that have several tiles.
         [4104, 1029, 72],
     ];
     let cases: Vec<_> = (0..2 * all.len() * sizes.len()).collect();

@@ -439,7 +439,6 @@ impl Plan for ByHand {
             turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
-            tma_store: false,
         }
     }
     fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {

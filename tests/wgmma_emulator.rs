@@ -89,7 +89,6 @@ fn any_number_of_stages() {
         ("wgmma-tf32-192x128x32-swapped-5stages", [192, 132, 404]),
         ("wgmma-s8-64x128x256-3stages", [64, 128, 1040]),
         ("wgmma-e4m3-128x128x128-promoted-5stages", [130, 128, 2000]),
-        ("wgmma-f16-128x128x64-tma-store-5stages", [128, 128, 464]),
     ];
     for (i, (name, [m, n, k])) in named.into_iter().enumerate() {
         let plan = plan_named(name).expect("a plan");
@@ -281,10 +280,6 @@ fn warpgroups_take_turns() {
     holds(&f16, &problem, Schedule::default());
     // What is no such plan.
     let others = [
-        MmaPlan {
-            tma_store: true,
-            ..f16
-        },
         MmaPlan {
             variant: Variant {
                 depth: Depth::Groups,

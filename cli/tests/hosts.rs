@@ -52,7 +52,7 @@ const PROBLEMS: [&[&str]; 7] = [
     ],
     &[
         "--plan",
-        "wgmma-f16-128x256x64-tma-store-persistent",
+        "wgmma-f16-128x256x64-persistent",
         "--m",
         "1000",
         "--n",

@@ -40,7 +40,6 @@ fn name() -> impl Strategy<Value = String> {
     let ends = prop::sample::subsequence(
         vec![
             "-swapped",
-            "-tma-store",
             "-pingpong",
             "-persistent",
             "-promoted",
@@ -176,6 +175,7 @@ fn impossible_names_say_what_would_work() {
         "wgmma-bf16-128x128x99999999999999999999",
         "wgmma-bf16-0128x128x64",
         "wgmma-bf16-128x128x64-tma",
+        "wgmma-bf16-128x128x64-tma-store",
     ] {
         assert_eq!(
             plan_named(name).err().map(|e| e.code()),

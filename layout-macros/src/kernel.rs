@@ -175,7 +175,6 @@ fn tensor_map(map: &CompiledMap) -> TokenStream {
     let of = match of {
         MapSource::A => quote!(A),
         MapSource::B => quote!(B),
-        MapSource::C => quote!(C),
         MapSource::Given => quote!(Given),
         MapSource::Workspace(offset) => quote!(Workspace(#offset)),
     };

@@ -155,8 +155,6 @@ pub struct Anatomy {
     /// Blocks of a cluster along the rows and the columns of C: those one below the other copy their tile of B once, those side by side that of A. (1, 1)
     /// without clusters.
     pub cluster: (u32, u32),
-    /// C of 16-bit elements goes to memory by TMA.
-    pub tma_store: bool,
 }
 
 impl Anatomy {

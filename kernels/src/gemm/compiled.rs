@@ -181,11 +181,10 @@ pub struct KernelParts {
 }
 
 /// A map for a problem, if it is of a matrix of the product.
-fn at(map: &CompiledMap, sizes: [u64; 3], [lda, ldb, ldc]: [u64; 3]) -> Option<MapArgument> {
+fn at(map: &CompiledMap, sizes: [u64; 3], [lda, ldb, _]: [u64; 3]) -> Option<MapArgument> {
     let ld = match map.of {
         MapSource::A => lda,
         MapSource::B => ldb,
-        MapSource::C => ldc,
         MapSource::Given | MapSource::Workspace(_) => return None,
     };
     Some(map.at(sizes, ld))

@@ -21,8 +21,6 @@ pub(crate) struct Span {
     pub(crate) size: Expr,
     /// What a tile's place and its size must be multiples of, so that copies and stores stay aligned.
     pub(crate) multiple: i64,
-    /// A tile stays where it is dealt out: what copies it leaves out what is outside.
-    pub(crate) fixed: bool,
 }
 
 impl Span {
@@ -33,9 +31,6 @@ impl Span {
         let tile = k.constant(self.tile);
         let last = k.add(self.origin, tile);
         let whole = k.compare(Cmp::Le, last, self.size);
-        if self.fixed {
-            return (self.origin, [whole; 2]);
-        }
         let large = k.compare(Cmp::Ge, self.size, tile);
         let movable = if self.multiple == 1 {
             large

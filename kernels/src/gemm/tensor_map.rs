@@ -16,8 +16,6 @@ pub enum MapSource {
     A,
     /// At the address of matrix B.
     B,
-    /// At the address of matrix C.
-    C,
     /// At the address of the buffer that the caller gives for the parameter's name.
     Given,
     /// In the workspace, at this offset in bytes.

@@ -34,7 +34,6 @@ const LEAST_CLOSE: u64 = 6144 * 6144 * 6144;
 ///   gives few boxes. Elsewhere they are as fast, or up to 3 % slower. The exceptions are large products by blocks that take tile after tile, of 8-bit types, of tf32, and of 16-bit types with fewer
 ///   stages: those take 0 to 6 % less time, at 16384³ in s8 12 %.
 /// * Fewer stages save power, which large products run out of: 1 to 2 % of the time at 6144³ to 16384³ in f16 and bf16, with clusters of two, and 3 to 4 % in tf32.
-/// * Stores by TMA are as fast as others.
 /// * Warpgroups that take turns gain 3 to 6 % in bf16 for k up to 1,024, where storing takes a large part of the time. Beyond that they are as fast at 4096³ and slower elsewhere:
 ///   half a tile reads more from the cache for each product (2048³ 0.96 instead of 0.99 of cuBLAS, 4095×4097×4093 0.322 instead of 0.259 ms).
 ///   In 8-bit types and tf32 they are slower where the GPU is at its power limit: 0.1182 instead of 0.1084 ms at 4096³ in s8, 7.75 instead of 5.98 at 16384³.
@@ -44,8 +43,7 @@ pub(super) fn gains_nothing(plan: &dyn Plan, schedule: Schedule, problem: &Gemm)
     if anatomy.form.ordered_roles() > 1 && !turns_gain(&anatomy, schedule, problem) {
         return true;
     }
-    anatomy.tma_store
-        || (stays_close(&anatomy) && products(problem) < LEAST_CLOSE)
+    (stays_close(&anatomy) && products(problem) < LEAST_CLOSE)
         || (anatomy.cluster_blocks() > 1 && !clusters_gain(&anatomy, schedule, problem))
 }
 

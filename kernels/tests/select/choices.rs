@@ -62,7 +62,7 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     assert!(first.len() > 4);
     // Plans that gain nothing here come last: rows begin with sectors, and k is large.
     let behind = |c: &(String, Schedule, f64)| {
-        ["-cluster", "-tma-store", "-pingpong"]
+        ["-cluster", "-pingpong"]
             .iter()
             .any(|kind| c.0.contains(kind))
     };

@@ -24,7 +24,6 @@ fn buffer(of: MapSource) -> &'static str {
     match of {
         MapSource::A => "A",
         MapSource::B => "B",
-        MapSource::C => "C",
         MapSource::Given | MapSource::Workspace(_) => "",
     }
 }

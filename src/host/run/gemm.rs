@@ -356,7 +356,6 @@ fn step_arg(argument: &Argument) -> StepArg {
             let name = match of {
                 MapSource::A => Some("A".to_owned()),
                 MapSource::B => Some("B".to_owned()),
-                MapSource::C => Some("C".to_owned()),
                 MapSource::Given => Some(argument.name.clone()),
                 MapSource::Workspace(_) => None,
             };

@@ -352,20 +352,6 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         16,
         [[144, 128, 72], [128, 144, 392]]
     ),
-    plan!(
-        "wgmma-f16-64x128x128-tma-store",
-        "tn",
-        PLAIN,
-        16,
-        [[72, 136, 136], [64, 128, 784]]
-    ),
-    plan!(
-        "wgmma-bf16-64x128x128-tma-store",
-        "nt",
-        PLAIN,
-        16,
-        [[72, 128, 136], [64, 136, 784]]
-    ),
     persistent,
     ping_pong,
     dealt,

@@ -208,7 +208,7 @@ fn to_integers(k: &mut Kernel, scalar: Element, values: &[Reg]) -> Vec<Reg> {
 }
 
 /// Numbers rounded to 16 bits, two in a register. `packs`: there is an instruction that rounds two at once (from `sm_80`).
-pub(crate) fn pairs(k: &mut Kernel, element: Element, packs: bool, values: &[Reg]) -> Vec<Reg> {
+fn pairs(k: &mut Kernel, element: Element, packs: bool, values: &[Reg]) -> Vec<Reg> {
     let (single, two) = halves(element);
     let mut pair = |pair: &[Reg]| {
         if packs {

@@ -234,11 +234,6 @@ impl<'f> End<'f> {
         convert::store_all(k, types, self.types.packs, guard, values, at);
     }
 
-    /// Values as elements of C of 16 bits, two in a register.
-    pub(crate) fn rounded(&self, k: &mut Kernel, values: &[Reg]) -> Vec<Reg> {
-        convert::pairs(k, self.types.output, self.types.packs, values)
-    }
-
     /// `count` neighbouring elements of C as they lie in memory, where `guard` holds: for [`widened`](Self::widened).
     pub(crate) fn load_previous(
         &self,

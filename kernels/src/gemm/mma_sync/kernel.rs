@@ -32,7 +32,6 @@ use crate::gemm::{DataType, Operands, Plan, PlanError, scalar_kind};
 use copy::copy_coordinates;
 use origin::Origin;
 pub(super) use parameters::parameters;
-use straight::boxes::BoxStores;
 
 /// The kernels of the module: the product, and those that come before and after it.
 pub(super) fn entries(
@@ -161,8 +160,6 @@ struct Gemm<'a> {
     ldc: Expr,
     /// Each warp's strip of C: (row, column, warp, strip); none where lanes store what they hold.
     staging: Option<View>,
-    /// How it goes to C as boxes, if it does.
-    boxes: Option<BoxStores<'a>>,
     /// Length of the sums, of this block's part of them; 0 if alpha is 0, so that A and B are not read.
     depth: Expr,
     /// The first k of this block's part of the sums, and its layer of a batch.
@@ -257,22 +254,18 @@ impl<'a> Gemm<'a> {
         let above = k.scale(rank, tm);
         let first_of_cluster = k.sub(row0, above);
         let outside = k.compare(Cmp::Ge, first_of_cluster, m);
-        // Boxes are cut off at the ends of C, and have nothing of another block.
-        let fixed = plan.stores_boxes();
         let rows = Span {
             origin: row0,
             tile: tm,
             // Rows of a copied operand are zeros up to its pitch.
             size: if packed(0, &maps.a) { lda } else { m },
             multiple: across(&maps.a),
-            fixed,
         };
         let cols = Span {
             origin: col0,
             tile: tn,
             size: if packed(1, &maps.b) { ldb } else { n },
             multiple: across(&maps.b).max(maps.staging.vector),
-            fixed,
         };
         let (row0, rows_inside) = rows.moved_back(k);
         let (col0, cols_inside) = cols.moved_back(k);
@@ -352,7 +345,7 @@ impl<'a> Gemm<'a> {
         let at = plan.staging_at(maps);
         let staging = (!st.held)
             .then(|| k.shared_at("staging", st.bytes, st.shared, at, strips.into(), strip));
-        let mut gemm = Self {
+        Ok(Self {
             k,
             plan,
             maps,
@@ -366,7 +359,6 @@ impl<'a> Gemm<'a> {
             c,
             ldc,
             staging,
-            boxes: None,
             depth,
             first_k: origin.k,
             layer: origin.layer(),
@@ -375,9 +367,7 @@ impl<'a> Gemm<'a> {
             end,
             factor,
             one_by_one: false,
-        };
-        gemm.boxes = gemm.box_stores();
-        Ok(gemm)
+        })
     }
 
     /// Atoms of a warp along the rows and the columns of a product; of Cᵀ strips, and the atoms of each.

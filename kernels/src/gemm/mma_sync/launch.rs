@@ -389,7 +389,7 @@ impl Product<'_> {
         }
         // Whether stores of 16 bytes serve is found at run time; others are taken for granted.
         let (bytes, copies) = (widths[2], own.store as u32);
-        if (copies < 16 || self.partial() || self.stores_boxes()) && bytes < copies {
+        if (copies < 16 || self.partial()) && bytes < copies {
             return Err(ProblemError::Unaligned {
                 matrix: "C",
                 bytes,
@@ -477,24 +477,6 @@ impl Product<'_> {
         })
     }
 
-    /// The tensor map of C, if it is stored as boxes.
-    fn map_of_c(&self, problem: &Gemm) -> Result<Option<MapArgument>, PlanError> {
-        let maps = self.maps(problem.operands)?;
-        let of_c = maps.boxes.map(|boxes| MapArgument {
-            element: self.variant.output,
-            rounded: false,
-            dimensions: [Mode::N.name(), Mode::M.name()],
-            rows: problem.m.max(1),
-            columns: problem.n.max(1),
-            pitch_bytes: problem.ldc.max(1) * maps.c_bytes as u64,
-            layers: None,
-            box_rows: boxes.of.rows as u32,
-            box_columns: boxes.of.columns as u32,
-            swizzle_bytes: boxes.of.swizzle_bytes as u32,
-        });
-        Ok(of_c)
-    }
-
     /// How the problem is launched.
     pub(super) fn launched(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
         self.serves(problem)?;
@@ -550,11 +532,7 @@ impl Product<'_> {
                 MapArgument { pitch_bytes, ..map },
             ))
         };
-        let of_c = self.map_of_c(problem)?;
         let special = |name: &str| {
-            if name == "boxesC" {
-                return of_c.map(|map| ArgumentValue::TensorMap(MapSource::C, map));
-            }
             if self.warpgroups && matches!(name, "A" | "B" | "B2") {
                 return map(name);
             }

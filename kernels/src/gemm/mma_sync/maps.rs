@@ -5,12 +5,11 @@ use layout_codegen::ir::instructions::barriers_of_ring;
 use layout_core::atoms::MmaAtom;
 use layout_core::{Layout, LayoutError};
 
-use super::boxes::Boxes;
 use super::operand::{Copies, OperandMaps, PANELS};
 use super::staging::{Staging, place_of_c};
-use super::{Depth, MmaPlan, Variant};
+use super::{MmaPlan, Variant};
 use crate::gemm::anatomy::strip_columns;
-use crate::gemm::{Bias, Operands, Plan, PlanError, Trans};
+use crate::gemm::{Operands, Plan, PlanError, Trans};
 
 /// Rows of C that are stored together where sums are those of Cᵀ, at most: 8 vectors of two elements a lane, or 16 single ones.
 const STRIP_ROWS: i64 = 32;
@@ -22,10 +21,6 @@ pub(crate) struct Maps {
     pub(crate) a: OperandMaps,
     pub(crate) b: OperandMaps,
     pub(crate) staging: Staging,
-    /// How C leaves by TMA, if it does.
-    pub(crate) boxes: Option<Boxes>,
-    /// Bytes of an element of C.
-    pub(crate) c_bytes: i64,
 }
 
 impl Maps {
@@ -86,18 +81,11 @@ impl MmaPlan {
         } else {
             Staging::new(&atom, arranged, cols, vector, bytes)?
         };
-        let boxes = if self.stores_boxes() {
-            Some(Boxes::new(&atom, &staging, self.strips(&staging))?)
-        } else {
-            None
-        };
         Ok(Maps {
             atom,
             a,
             b,
             staging,
-            boxes,
-            c_bytes: self.variant.output.bytes().into(),
         })
     }
 
@@ -167,18 +155,6 @@ impl MmaPlan {
     /// How many strips a warp stages, one after the other.
     pub(super) fn strips(&self, staging: &Staging) -> i64 {
         self.tile.0 / self.warps.0 / staging.rows * self.chunks()
-    }
-
-    /// Whether C goes to memory as boxes where it is not read: elements of 16 bits that are functions of their sums alone, in rows that begin at multiples of
-    /// 16 bytes.
-    pub(super) fn stores_boxes(&self) -> bool {
-        let v = &self.variant;
-        self.tma_store
-            && v.output.bytes() == 2
-            && v.store == 16
-            && v.products == 1
-            && v.epilogue.bias == Bias::None
-            && matches!(v.depth, Depth::Groups | Depth::Turns(..))
     }
 
     /// Row of the grid of warps → the first row of its part of the tile. A warp of a warpgroup has 16 rows of each of its products.

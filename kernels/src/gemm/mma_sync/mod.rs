@@ -31,7 +31,6 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
-mod boxes;
 mod cluster;
 mod fragments;
 mod kernel;
@@ -86,8 +85,6 @@ pub struct MmaPlan {
     pub form: Form,
     /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
     pub cluster: (i64, i64),
-    /// C of 16-bit elements goes to memory by TMA, where it is not read and its rows begin at multiples of 16 bytes; elsewhere as in other plans.
-    pub tma_store: bool,
 }
 
 impl MmaPlan {
@@ -132,20 +129,19 @@ impl MmaPlan {
         (self.form.ordered_roles(), self.anatomy().overlaps())
     }
 
-    /// Warpgroups that take turns are two, of blocks that take tile after tile and store C by threads.
+    /// A ping-pong schedule is of two warpgroups in a persistent kernel.
     fn takes_turns(&self) -> Result<(), PlanError> {
         let turns = matches!(self.variant.depth, Depth::Turns(..) | Depth::Dealt(..));
         let blocks = self.warpgroups && turns;
         let halves = self.warps == (8, 1) && [128, 256].contains(&self.tile.0);
-        let own_stores = !self.tma_store && self.variant.products == 1;
-        if self.ordered_roles() == 1 || blocks && halves && own_stores {
+        if self.ordered_roles() == 1 || blocks && halves && self.variant.products == 1 {
             return Ok(());
         }
         Err(PlanError::Unsupported {
             plan: self.name(),
             what: "a ping-pong schedule in a dual product or a plan of another kind".to_owned(),
             instead: format!(
-                "take {}, or one product, 8x1 warps, 128 or 256 rows, a persistent kernel and stores by threads",
+                "take {}, or one product, 8x1 warps, 128 or 256 rows and a persistent kernel",
                 self.plain().name()
             ),
         })
@@ -219,14 +215,13 @@ impl Plan for MmaPlan {
                 Turns::Dealt => "-dealt",
                 Turns::One | Turns::Rectangle => "",
             };
-            let boxes = if self.tma_store { "-tma-store" } else { "" };
             let cluster = match self.cluster {
                 (1, 1) => String::new(),
                 (rows, columns) => format!("-cluster{rows}x{columns}"),
             };
             let depth = self.depth;
             return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{boxes}{own}{dealt}{cluster}{stages}",
+                "wgmma-{}-{m}x{n}x{depth}{swapped}{own}{dealt}{cluster}{stages}",
                 self.data_type
             );
         }
@@ -287,7 +282,6 @@ impl Plan for MmaPlan {
             turns: self.turns,
             form: self.form,
             cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
-            tma_store: self.tma_store,
         }
     }
 
@@ -349,16 +343,6 @@ impl Plan for MmaPlan {
                 maps.staging.certificate
             ),
         });
-        if let Some(boxes) = &maps.boxes {
-            all.push(NamedLayout {
-                name: "boxC",
-                layout: boxes.derived.to_string(),
-                meaning: format!(
-                    "(row, column) of a warp's box of C -> element; swizzle of {} bytes, places for {}",
-                    boxes.of.swizzle_bytes, boxes.places
-                ),
-            });
-        }
         Ok(all)
     }
 
@@ -380,9 +364,6 @@ impl Plan for MmaPlan {
                 self.tile.1
             };
             claims.push(fragments::of_warpgroup(&maps.atom, across)?);
-        }
-        if let Some(boxes) = &maps.boxes {
-            claims.push(boxes.delivered(&maps.atom)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",

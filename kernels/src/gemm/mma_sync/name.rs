@@ -91,10 +91,6 @@ impl MmaPlan {
             return None;
         }
         let swapped = words.take("swapped");
-        let tma_store = words.take("tma");
-        if tma_store && !words.take("store") {
-            return None;
-        }
         let mut plan = if words.take("pingpong") {
             ping_pong(data_type, (m, n), depth, 0)
         } else if words.take("persistent") {
@@ -111,7 +107,6 @@ impl MmaPlan {
             plan.form = Form::Swapped;
             plan.warps = (1, n / 16);
         }
-        plan.tma_store = tma_store;
         if words.take("dealt") {
             plan = dealt(plan);
         }

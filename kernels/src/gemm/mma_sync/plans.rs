@@ -30,7 +30,6 @@ const fn plan(
         turns: Turns::One,
         form: Form::Plain,
         cluster: (1, 1),
-        tma_store: false,
     }
 }
 
@@ -126,14 +125,6 @@ const fn clustered(plan: MmaPlan, cluster: (i64, i64)) -> MmaPlan {
     MmaPlan { cluster, ..plan }
 }
 
-/// The same, whose C goes to memory by TMA.
-const fn tma_store(plan: MmaPlan) -> MmaPlan {
-    MmaPlan {
-        tma_store: true,
-        ..plan
-    }
-}
-
 /// The plans of warpgroups.
 pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     of_warpgroups(DataType::F16, (128, 256), 64, 4),
@@ -209,14 +200,6 @@ pub const WARPGROUP_PLANS: &[MmaPlan] = &[
     clustered(of_warpgroups(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
     clustered(of_warpgroups(DataType::E5m2, (128, 192), 128, 4), (2, 1)),
     clustered(persistent(DataType::E5m2, (128, 256), 128, 4), (2, 1)),
-    tma_store(persistent(DataType::F16, (128, 256), 64, 4)),
-    tma_store(of_warpgroups(DataType::F16, (128, 256), 64, 4)),
-    tma_store(of_warpgroups(DataType::F16, (128, 128), 64, 4)),
-    tma_store(of_warpgroups(DataType::F16, (64, 128), 128, 4)),
-    tma_store(persistent(DataType::Bf16, (128, 256), 64, 4)),
-    tma_store(of_warpgroups(DataType::Bf16, (128, 256), 64, 4)),
-    tma_store(of_warpgroups(DataType::Bf16, (128, 128), 64, 4)),
-    tma_store(of_warpgroups(DataType::Bf16, (64, 128), 128, 4)),
     // With fewer stages, blocks that read the same rows and columns stay closer to each other and read less from the cache: for products at the power limit.
     clustered(persistent(DataType::F16, (128, 256), 64, 3), (2, 1)),
     clustered(persistent(DataType::Bf16, (128, 256), 64, 3), (2, 1)),

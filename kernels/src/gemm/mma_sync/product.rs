@@ -105,8 +105,6 @@ impl MmaPlan {
     pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
         check(&function, self.data_type)?;
         let mut plan = self;
-        // The function may read C, or other matrices.
-        plan.tma_store = false;
         plan.variant.epilogue = Epilogue::default();
         if let Some(output) = Finish::output(&function) {
             plan.variant.output = output;

@@ -13,7 +13,6 @@ use layout_core::banks::Access;
 use layout_core::derive::{Family, Pattern, Tile, derive, derive_layout};
 use layout_core::{Layout, LayoutError, Swizzled};
 
-use super::boxes::STAGED;
 use super::operand::is_fma;
 use crate::gemm::{PlanError, Refusal};
 
@@ -23,7 +22,7 @@ pub(crate) const SUMS: [&str; 2] = ["stageC", "fetchC"];
 pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
 
 /// The names of the shared accesses of each way to store C. A kernel that has two takes one of them in a launch, as its arguments have it: sums where C
-/// is read or its rows are not aligned, else rounded elements, or boxes of them.
+/// is read or its rows are not aligned, else rounded elements.
 ///
 /// ```
 /// use layout_codegen::Arch;
@@ -31,16 +30,13 @@ pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
 /// use tilewright_kernels::gemm::mma_sync::WAYS_TO_STORE;
 /// use tilewright_kernels::gemm::registry::plan_named;
 ///
-/// let [sums, rounded, boxes] = WAYS_TO_STORE;
-/// for (plan, ways) in [("wgmma-f16-128x128x64", [sums, rounded]), ("wgmma-f16-128x128x64-tma-store", [sums, boxes])] {
-///     let kernel = plan_named(plan)?.emit(Operands::ALL[0], Arch(90))?;
-///     for name in ways.concat() {
-///         assert!(!kernel.lines_of(name).is_empty(), "{plan} {name}");
-///     }
+/// let kernel = plan_named("wgmma-f16-128x128x64")?.emit(Operands::ALL[0], Arch(90))?;
+/// for name in WAYS_TO_STORE.concat() {
+///     assert!(!kernel.lines_of(name).is_empty(), "{name}");
 /// }
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub const WAYS_TO_STORE: [&[&str]; 3] = [&SUMS, &ROUNDED, &[STAGED]];
+pub const WAYS_TO_STORE: [&[&str]; 2] = [&SUMS, &ROUNDED];
 
 /// The staging of one warp's strip of C.
 #[derive(Clone, Debug)]

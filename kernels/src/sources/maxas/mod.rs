@@ -148,7 +148,6 @@ impl Plan for SgemmPlan {
             turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
-            tma_store: false,
         }
     }
 

@@ -173,7 +173,6 @@ impl Plan for OuterPlan {
             turns: Turns::One,
             form: Form::Plain,
             cluster: (1, 1),
-            tma_store: false,
         }
     }
 

@@ -28,15 +28,14 @@ enum Schedule {
 /// c ← a·bᵀ, f16 with sums in f32; rounded to f16 if it leaves by TMA.
 struct Product {
     schedule: Schedule,
+    /// Columns of the tile of a role, which has 64 rows, and 64 along k.
+    columns: i64,
     boxes: bool,
     /// b is k × n.
     transposed: bool,
     /// a and b have a ring each.
     apart: bool,
 }
-
-/// Rows, columns and depth of the tile of a role.
-const TILE: [i64; 3] = [64, 64, 64];
 
 const MOST: i64 = 1 << 15;
 
@@ -50,6 +49,8 @@ enum Rings {
 /// What the roles of a product know.
 struct Parts {
     arrays: [View; 3],
+    /// Rows and columns of the tile of a role, and its extent along k.
+    tile: [i64; 3],
     mma: TiledMma,
     rings: Rings,
     steps: Expr,
@@ -60,7 +61,7 @@ struct Parts {
 
 impl Parts {
     fn load(&self, k: &mut Kernel, before: Expr, [i, j]: [Expr; 2]) -> Done {
-        let ([a, b, _], [tm, tn, tk]) = (&self.arrays, TILE);
+        let ([a, b, _], [tm, tn, tk]) = (&self.arrays, self.tile);
         let of_a = |k: &mut Kernel, to: &View, t: Expr| {
             let from = a.tile(k, &[tm, tk], &[i, t])?;
             k.tma_load(&from, to)
@@ -118,7 +119,7 @@ impl Parts {
     }
 
     fn store(&self, k: &mut Kernel, at: [Expr; 2], (sums, thread): (&Fragment, Expr)) -> Done {
-        let c = self.arrays[2].tile(k, &TILE[..2], &at)?;
+        let c = self.arrays[2].tile(k, &self.tile[..2], &at)?;
         if self.boxes {
             let sums = k.convert_fragment(sums, Element::F16)?;
             return k.tma_store(&c, &sums);
@@ -129,8 +130,12 @@ impl Parts {
 }
 
 impl Product {
+    fn tile(&self) -> [i64; 3] {
+        [64, self.columns, 64]
+    }
+
     fn kernel(&self) -> Result<Kernel, ViewError> {
-        let [tm, tn, tk] = TILE;
+        let [tm, tn, tk] = self.tile();
         let halves = if let Schedule::PingPong(_) = self.schedule {
             2
         } else {
@@ -171,6 +176,7 @@ impl Product {
         };
         let p = Parts {
             arrays: [a, b, c],
+            tile: self.tile(),
             mma,
             rings,
             steps: k.tiles_in(depth, tk)?,
@@ -224,7 +230,7 @@ impl Product {
         p: &Parts,
         body: impl FnOnce(&mut Kernel, [Expr; 2], (Expr, Expr)) -> Done,
     ) -> Done {
-        let [tm, tn, _] = TILE;
+        let [tm, tn, _] = self.tile();
         let extents = [m, n];
         let tiles = match self.schedule {
             Schedule::Plain | Schedule::Cluster => {
@@ -283,12 +289,13 @@ impl Product {
     fn subject(&self, sizes: &[[u64; 3]]) -> Subject {
         let Self {
             schedule,
+            columns,
             boxes,
             transposed,
             apart,
         } = self;
         let name = format!(
-            "{schedule:?} product, boxes {boxes}, transposed {transposed}, two rings {apart}"
+            "{schedule:?} product, {columns} columns, boxes {boxes}, transposed {transposed}, two rings {apart}"
         );
         let launches = sizes.iter().map(|&size| self.launch(size)).collect();
         subject(&name, self.kernel(), launches)
@@ -416,11 +423,24 @@ fn boxes() -> Result<Kernel, ViewError> {
     Ok(k)
 }
 
+/// A persistent product of one block whose result leaves by boxes.
+pub(in crate::prove::mutants) fn by_boxes(sizes: &[[u64; 3]]) -> Subject {
+    let product = Product {
+        schedule: Schedule::Persistent([1, 1]),
+        columns: 128,
+        boxes: true,
+        transposed: false,
+        apart: false,
+    };
+    product.subject(sizes)
+}
+
 /// The four schedules, with a ring of both operands or one each, and results that leave by boxes or not.
 #[test]
 fn mutants_of_products() {
     let product = |schedule, boxes, transposed, apart| Product {
         schedule,
+        columns: 64,
         boxes,
         transposed,
         apart,

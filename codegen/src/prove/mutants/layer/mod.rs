@@ -5,7 +5,7 @@
 
 mod attention;
 mod data;
-mod hopper;
+pub(super) mod hopper;
 mod remote;
 
 use ptx_emulator::{

@@ -39,7 +39,7 @@ impl Gemm<'_> {
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         let mut own = |at: Expr, span: usize, tile: i64| {
             // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
-            if tile.count_ones() == 1 && !self.spans[span].fixed {
+            if tile.count_ones() == 1 {
                 first_own(self.k, at, tile)
             } else {
                 self.spans[span].origin
@@ -71,7 +71,7 @@ impl Gemm<'_> {
             None => Vec::new(),
         };
         // A listed plan takes C as it comes: 16 bytes at once where that is aligned. Others know their C.
-        let found = self.plan.variant.store == 16 && self.boxes.is_none();
+        let found = self.plan.variant.store == 16;
         let aligned = (self.end.is_some() && st.vector > 1 && found)
             .then(|| {
                 let c = self.c.base(self.k)?;

@@ -105,7 +105,7 @@ impl Origin {
         let c_bytes = if plan.partial() {
             maps.staging.bytes
         } else {
-            maps.c_bytes
+            plan.variant.output.bytes().into()
         };
         // The rows of an operand that is packed are zeros from their end to their pitch.
         let mut operand = |i: usize, o: &super::OperandMaps, side| match plan.variant.pack[i] {
@@ -153,7 +153,7 @@ impl Origin {
                     k.launch_keeps(all.n, all.ld[2]);
                     k.rows_aligned(&view, 16);
                 }
-                2 if plan.variant.store == 16 && !plan.stores_boxes() => {}
+                2 if plan.variant.store == 16 => {}
                 _ => k.rows_aligned(&view, widths[i]),
             }
             views.push(match (self.layer, layers[i]) {

@@ -12,7 +12,6 @@ pub(in super::super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamK
             let names = ["A", "B", "B2"]
                 .iter()
                 .take(1 + product.variant.products as usize);
-            let names = names.chain(product.stores_boxes().then_some(&"boxesC"));
             all.extend(names.map(|p| ((*p).to_owned(), ParamKind::TensorMap)));
         }
     };

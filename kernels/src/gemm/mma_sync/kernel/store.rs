@@ -11,9 +11,6 @@ use crate::gemm::PlanError;
 use crate::gemm::epilogue::{Loaded, Place, scalar_type, widen_pair};
 use crate::gemm::mma_sync::staging::SUMS;
 
-/// Bytes that TMA stores as a whole.
-const PIECE: i64 = 16;
-
 /// A part of the warp's tile that is staged at once.
 #[derive(Clone, Copy)]
 struct Strip {
@@ -28,33 +25,6 @@ struct Strip {
 impl Gemm<'_> {
     /// Accumulators to C, strip by strip.
     pub(super) fn epilogue(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
-        let Some(boxes) = self.boxes.clone() else {
-            return self.store_vectors(acc);
-        };
-        // TMA stores whole pieces of 16 bytes: of a row that ends within one it would write beside C.
-        let piece = PIECE / self.maps.c_bytes;
-        let rest = self.k.rem(self.n, piece);
-        let zero = self.k.constant(0);
-        let mut stores = self.k.compare(Cmp::Eq, rest, zero);
-        let end = self.end.clone();
-        if let Some(replaces_c) = end.and_then(|end| end.is_zero(self.k, "beta")) {
-            stores = self.k.combine(Logic::And, stores, replaces_c, 0);
-        }
-        self.k.begin_if(stores, true);
-        self.k.name_branch("reads_c", "finished");
-        self.k.open_region();
-        self.store_boxes(&boxes, acc)?;
-        self.k.close_region();
-        self.k.otherwise();
-        self.k.open_region();
-        self.store_vectors(acc)?;
-        self.k.close_region();
-        self.k.end_if();
-        Ok(())
-    }
-
-    /// Accumulators to C by vectors of threads.
-    fn store_vectors(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
         let lane = self.lane_of_c()?;
         let Some(straight) = self.straight(&lane) else {
             return self.store_any(&lane, acc);

@@ -93,7 +93,6 @@ impl Gemm<'_> {
         for (map, _) in self.sides.iter().filter_map(|side| side.map.as_ref()) {
             self.k.prefetch_map(*map, first);
         }
-        self.prefetch_boxes(first);
         self.k.make_rings(std::slice::from_ref(&ring), first)?;
         self.k.wait_for_grid();
         self.k.launch_dependents();
@@ -177,8 +176,13 @@ impl Gemm<'_> {
             Ok(())
         })?;
         self.close_tiles(tiles);
-        self.boxes_are_read();
         Ok(())
+    }
+
+    /// The predicate of the first lane of a warp.
+    fn lane0(&mut self) -> Reg {
+        let zero = self.k.constant(0);
+        self.k.compare(Cmp::Eq, self.lane, zero)
     }
 
     /// The producer: part `part` of a tile's rows, and its columns, into the stages.

@@ -14,14 +14,11 @@
 //! Variants for rows of C that are not aligned to 16 bytes store narrower vectors, down to single elements. They take the first way where β = 0, and otherwise go vector by vector. Neighbouring
 //! lanes have neighbouring elements: in 16-bit types a warp stores 64 contiguous bytes of a row at once.
 //!
-//! A plan that stores by TMA takes [boxes] where β = 0, whatever the sizes are, and the other two ways where C is read.
-//!
 //! The second way is for blocks that have a multiprocessor to themselves: others have too few registers for it, and another block to fill the gaps.
 //!
 //! C of 16-bit elements that is a function of the sums alone is rounded before it goes through shared memory: half of the wavefronts. Two strips of 64
 //! columns then have the place of one. A bias is added vector by vector: with it a straight line spills in some variants.
 
-pub(super) mod boxes;
 mod packed;
 mod sums;
 use std::rc::Rc;
@@ -42,8 +39,6 @@ pub(super) struct Straight<'a> {
     pub(super) fits: Reg,
     /// β is 0: C is not read. None if that is known.
     drops_c: Option<Reg>,
-    /// C is read, if that is known.
-    keeps: bool,
     linear: Linear,
     end: Rc<End<'a>>,
 }
@@ -96,11 +91,6 @@ impl<'a> Gemm<'a> {
             let zero = self.k.constant(0);
             all.push(self.k.compare(Cmp::Eq, rest, zero));
         }
-        // Boxes are for what does not read C.
-        let keeps = self.boxes.is_some();
-        if keeps && !reads_c {
-            return None;
-        }
         let drops_c = end.is_zero(self.k, "beta")?;
         if !reads_c {
             all.push(drops_c);
@@ -112,8 +102,7 @@ impl<'a> Gemm<'a> {
             .unwrap_or(self.inside);
         Some(Straight {
             fits,
-            drops_c: (reads_c && !keeps).then_some(drops_c),
-            keeps,
+            drops_c: reads_c.then_some(drops_c),
             linear,
             end,
         })
@@ -128,9 +117,6 @@ impl<'a> Gemm<'a> {
     ) -> Result<(), PlanError> {
         let apart = self.plan.rows_between_strips(&self.maps.staging);
         let strips = strips(acc, apart, self.plan.chunks());
-        if straight.keeps {
-            return self.store_sums(straight, lane, &strips, true);
-        }
         if let Some(drops_c) = straight.drops_c {
             self.k.begin_if(drops_c, true);
             self.k.name_branch("keeps_c", "replaced");
