@@ -4,6 +4,7 @@
 mod adversary;
 mod alike;
 mod build;
+mod by_block;
 mod convert;
 #[path = "../common/generated.rs"]
 mod generated;

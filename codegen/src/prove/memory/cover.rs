@@ -5,7 +5,7 @@
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
 //! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each iteration has one. Where a launch has exactly B blocks along an axis, they can share
-//! what an iteration has: the step is B tiles, and tile `B·iteration + block` is one block's.
+//! what an iteration has: the step is B tiles, and tile `B·iteration + block` is one block's. Without a loop, block b has tile b of a mode of at most B tiles ([`by_block`]).
 //!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
@@ -23,6 +23,7 @@
 
 mod apart;
 mod boxes;
+mod by_block;
 mod conditions;
 mod deals;
 mod reads;
@@ -364,6 +365,8 @@ impl<'a> Output<'a> {
             )
         });
         let mut tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
+        let by_block = self.by_block(first, &extent);
+        tilings.extend(by_block.map(|(origin, covers, tile)| (origin, covers, tile, true)));
         // Of one block and one iteration there is another tiling that begins where the tile does.
         tilings.sort_by_key(|t| t.0 != *first);
         for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
