@@ -14,7 +14,7 @@ fn the_command_of_the_readme() {
 
 #[test]
 fn the_commands_of_the_commands_page() {
-    check_page(include_str!("../../docs/cli.md"), &[], 8);
+    check_page(include_str!("../../docs/cli.md"), &[], 9);
 }
 
 #[test]

@@ -50,6 +50,10 @@ fn options_choose_the_problem() {
         "rms_norm --residual --quantize s8 --dtype f16 --rows 9 --cols 130",
         "rms_norm --quantize e4m3 --rows 2 --cols 33 --seed 5",
         "layer_norm --rows 0",
+        "layer_norm --backward --rows 0",
+        "rms_norm --backward --rows 18 --cols 8200",
+        "layer_norm --backward --dtype bf16 --rows 77 --cols 130 --blocks 5",
+        "rms_norm --backward --dtype f16 --rows 300 --cols 33",
         "cross_entropy --dtype bf16 --rows 11 --cols 333",
         "gemv --dtype bf16 --m 5 --n 100 --k 333",
         "gemv --dtype e4m3 --ctype f32 --tile-n 32 --m 16",
@@ -88,6 +92,29 @@ fn the_launch_contract_names_the_tensors() {
         (&report["device"], &report["arch"]),
         (&value!("none"), &value!("sm_80"))
     );
+}
+
+#[test]
+fn a_kernel_in_two_launches_has_the_second_under_after() {
+    let (_, report) = kernel("layer_norm --backward --rows 9 --cols 40 --blocks 3 --on none");
+    let launch = &report["launch"];
+    assert_eq!(launch["kernel"], "layer_norm_backward_f32");
+    assert_eq!(launch["grid"], value!([3, 1, 1]));
+    let after = launch["after"].as_array().expect("a list");
+    assert_eq!(after.len(), 1);
+    assert_eq!(after[0]["kernel"], "layer_norm_backward_f32_sums");
+    let params = after[0]["params"].as_array().expect("a list");
+    let named: Vec<_> = params.iter().map(|p| (&p["name"], &p["value"])).collect();
+    assert_eq!(
+        named[..3],
+        [
+            (&value!("cols"), &value!(40)),
+            (&value!("dw_parts"), &value!({"workspace": 0})),
+            (&value!("db_parts"), &value!({"workspace": 512})),
+        ]
+    );
+    assert_eq!(named[4].1["tensor"], "db");
+    assert_eq!(launch["workspace_bytes"], 1024);
 }
 
 #[test]
@@ -130,6 +157,20 @@ fn what_cannot_be_is_refused() {
         ("gemv --m 17 --on none", 1, "too_large", "at most 16"),
         ("gemv --tile-n 7", 1, "number", "16 or 32"),
         ("gemv --dtype f16 --ctype bf16", 1, "element", "f16 or f32"),
+        (
+            "rms_norm --backward --residual",
+            2,
+            "usage",
+            "cannot be used with",
+        ),
+        ("rms_norm --blocks 3", 2, "usage", "--backward"),
+        ("layer_norm --backward --blocks 0", 1, "number", "1 to 4096"),
+        (
+            "layer_norm --backward --cols 131073 --on none",
+            1,
+            "too_large",
+            "at most 131072",
+        ),
         ("softmax --arch sm_1", 2, "unknown_arch", "known are sm_75"),
         (
             "softmax --arch sm_75 --dtype bf16",

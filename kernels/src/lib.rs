@@ -9,6 +9,7 @@
 //! | [`sources`] | products as published sources compute them: maxas, the DGEMM for the HD 7970, the R700's memory |
 //! | [`softmax()`](softmax::softmax) | softmax of each row |
 //! | [`rms_norm`](norm::rms_norm), [`layer_norm`](norm::layer_norm) | norms of each row |
+//! | [`norm_backward`](norm::norm_backward) | the gradients of the norms |
 //! | [`cross_entropy()`](cross_entropy::cross_entropy) | the cross entropy of each row of logits, and its gradient |
 //! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
@@ -19,7 +20,7 @@
 //!
 //! All kernels but those of [`gemm`] accumulate in f32 and round once, to the type of the result. All are reproducible bit by bit: the order of the sums depends on the configuration and
 //! the length of a row, never on timing. A row's result does not depend on the other rows of the batch, nor on how many there are: the configuration follows from
-//! the length of a row alone. Each module says what becomes of NaN and infinities.
+//! the length of a row alone. Gradients of weights ([`norm_backward`](norm::norm_backward)) add rows in an order that depends on how many there are. Each module says what becomes of NaN and infinities.
 //!
 //! ```
 //! use layout_codegen::Arch;

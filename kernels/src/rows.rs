@@ -23,8 +23,36 @@ pub const MOST_ROWS: i64 = 1 << 30;
 /// The longest row, in elements.
 pub const LONGEST: i64 = 131_072;
 
-/// The longest row that is in the registers of a block.
-const IN_REGISTERS: i64 = 32_768;
+/// How rows are shared out.
+#[derive(Clone, Copy)]
+struct Sharing {
+    /// The longest row of a warp, in elements.
+    of_warp: i64,
+    /// Bytes of a longer row that a thread has, about.
+    bytes: i64,
+    /// The most threads of a row.
+    threads: i64,
+    /// The least threads of a block.
+    least_threads: i64,
+    /// The longest row that is in the registers of a block.
+    in_registers: i64,
+}
+
+const FORWARD: Sharing = Sharing {
+    of_warp: 1024,
+    bytes: 64,
+    threads: 1024,
+    least_threads: 128,
+    in_registers: 32_768,
+};
+
+const BACKWARD: Sharing = Sharing {
+    of_warp: 512,
+    bytes: 32,
+    threads: 512,
+    least_threads: 256,
+    in_registers: 8192,
+};
 
 /// The element types of kernels on rows.
 pub const ELEMENTS: [Element; 3] = [Element::F32, Element::F16, Element::Bf16];
@@ -80,6 +108,25 @@ impl RowTile {
     ///
     /// Those of [`RowTile::new`].
     pub fn for_result(element: Element, result: Element, cols: u64) -> Result<Self, KernelError> {
+        Self::shared_out(element, result, cols, FORWARD)
+    }
+
+    /// The tile for a kernel that keeps sums of columns in registers while a block goes from row to row ([`norm_backward`](crate::norm::norm_backward)): half as many elements a thread,
+    /// and rows of up to 8192 elements in registers.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RowTile::new`].
+    pub fn backward(element: Element, cols: u64) -> Result<Self, KernelError> {
+        Self::shared_out(element, element, cols, BACKWARD)
+    }
+
+    fn shared_out(
+        element: Element,
+        result: Element,
+        cols: u64,
+        of: Sharing,
+    ) -> Result<Self, KernelError> {
         KernelError::unless_among(element, &ELEMENTS)?;
         let cols = i64::try_from(cols).unwrap_or(i64::MAX).clamp(1, LONGEST);
         let widest = 16 / i64::from(element.bytes());
@@ -90,18 +137,18 @@ impl RowTile {
         let part = vector * vectors_of_step;
         let power = |n: i64| (n as u64).next_power_of_two() as i64;
         let vectors = |each: i64| (cols as u64).div_ceil(each as u64) as i64;
-        // Up to a warp 16 bytes a thread, and then 64.
+        // Up to a warp 16 bytes a thread, and then more.
         let across = match cols {
-            ..=1024 => power(vectors(widest)).min(32),
-            _ => power(vectors(4 * widest)).clamp(32, 1024),
+            _ if cols <= of.of_warp => power(vectors(widest)).min(32),
+            _ => power(vectors(of.bytes / i64::from(element.bytes()))).clamp(32, of.threads),
         };
-        let long = cols > IN_REGISTERS;
+        let long = cols > of.in_registers;
         let steps = if long {
-            4 * widest / part
+            of.bytes / i64::from(element.bytes()) / part
         } else {
             vectors(across * part)
         };
-        let rows = (128 / across).max(1);
+        let rows = (of.least_threads / across).max(1);
         let tile = across * part * steps;
         let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
         let shares = |steps: i64| {

@@ -3,6 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod gemv;
+mod norm_backward;
 mod rows;
 mod transpose;
 
@@ -18,7 +19,7 @@ fn right(problem: &dyn Problem, inputs: &[Matrix], what: &str) -> Outcome {
 
 /// Runs a problem on the emulator, clean, and compares it with the reference.
 fn ran(problem: &dyn Problem, inputs: &[Matrix], what: &str) -> (Outcome, Compared) {
-    let kernel = problem.kernel(problem.least_arch());
+    let kernel = problem.sequence(problem.least_arch());
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
     let outcome = run(&kernel, On::Emulator, problem.args(inputs));
     let outcome = outcome.unwrap_or_else(|e| panic!("{what}: {e}"));

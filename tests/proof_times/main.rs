@@ -26,12 +26,12 @@ use std::time::{Duration, Instant};
 use tilewright::codegen::ir::{Element, Entry};
 use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::{Arch, Proven};
-use tilewright::host::kernels::{Problem as _, RowOperation, Rows};
+use tilewright::host::kernels::{NormBackward, Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::kernels::gemm::registry::plans;
 use tilewright::kernels::gemm::{FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
-use tilewright::kernels::norm::RmsNorm;
+use tilewright::kernels::norm::{Norm, RmsNorm};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
 
@@ -140,6 +140,30 @@ fn rms_norm() {
 #[test]
 fn layer_norm() {
     on_rows("layer_norm", RowOperation::LayerNorm);
+}
+
+/// All kernels of each way to share out rows.
+#[test]
+fn norm_backward() {
+    for norm in [Norm::Rms, Norm::Layer] {
+        let mut times = Times::new(&format!("{norm}, backward"));
+        for element in ELEMENTS {
+            let mut known = Vec::new();
+            for cols in (1..=1024).chain((1024..=LONGEST as u64).step_by(64)) {
+                let tile = RowTile::backward(element, cols).expect("a tile");
+                if known.contains(&tile) {
+                    continue;
+                }
+                known.push(tile);
+                let problem = NormBackward::new(norm, element, 1, cols);
+                let kernels = problem.sequence(Arch(80)).expect("they are proven");
+                for kernel in kernels.kernels() {
+                    times.add(&format!("{element}, {cols} columns"), kernel.entry());
+                }
+            }
+        }
+        times.assert_within_limit();
+    }
 }
 
 #[test]

@@ -13,9 +13,10 @@ use serde_json::json;
 use tilewright::codegen::{Arch, UnknownArch};
 use tilewright::emulator;
 use tilewright::gpu::Gpu;
-use tilewright::host::kernels::{Compared, Problem, Tensor};
-use tilewright::host::{Contract, ContractBuffer, On, Outcome as Run, RunOptions, run_with};
-use tilewright::kernels::Proven;
+use tilewright::host::kernels::{Compared, Problem, Sequence, Tensor};
+use tilewright::host::{
+    Contract, ContractBuffer, On, Outcome as Run, RunOptions, Runnable as _, run_with,
+};
 
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::select::{Device, gpu, newest};
@@ -45,7 +46,9 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
         }
         Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
         Kernel::Gemv(args) => told(&args.problem(), &args.options),
-        Kernel::LayerNorm(args) => told(&args.layer_norm(), &args.options),
+        Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
+        Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
+        Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),
         Kernel::Softmax(args) => told(&args.softmax(), &args.options),
@@ -87,12 +90,12 @@ fn kernel(problem: &dyn Problem, options: &Options) -> Outcome {
     }
     let gpu = gpu(device)?;
     let arch = arch(&options.arch, gpu.as_ref(), problem.least_arch())?;
-    let kernel = problem.kernel(arch);
+    let kernel = problem.sequence(arch);
     let kernel = kernel.map_err(|e| CliError::new(e.code(), e.to_string()))?;
     let contract = Contract::new(&kernel, problem.scalars());
     let contract = contract.map_err(|e| CliError::new(e.code(), e.to_string()))?;
     let emit_host = options.emit_host.as_deref();
-    emit::files(options.emit.as_deref(), emit_host, &kernel.ptx, &contract)?;
+    emit::files(options.emit.as_deref(), emit_host, kernel.ptx(), &contract)?;
 
     let ran = match device {
         Device::None => None,
@@ -116,7 +119,7 @@ fn kernel(problem: &dyn Problem, options: &Options) -> Outcome {
 /// A run on random tensors, and its comparison with the reference.
 fn ran(
     problem: &dyn Problem,
-    kernel: &Proven,
+    kernel: &Sequence,
     gpu: Option<Gpu>,
     seed: u64,
 ) -> Result<(Run, Compared), CliError> {

@@ -6,12 +6,12 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, Heads, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed,
 };
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::gemv::{self, Gemv};
-use tilewright::kernels::norm::{self, RmsNorm};
+use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
 use crate::gemm::select::Device;
@@ -39,9 +39,9 @@ pub(super) enum Kernel {
     CrossEntropy(RowArgs),
     /// The product of up to 16 rows with a large matrix: y = x·wᵀ
     Gemv(GemvArgs),
-    /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b
-    LayerNorm(RowArgs),
-    /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised
+    /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
+    LayerNorm(LayerNormArgs),
+    /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised, and its backward
     RmsNorm(RmsNormArgs),
     /// The sum of each row
     RowSums(RowArgs),
@@ -166,6 +166,14 @@ impl RowArgs {
         self.of(RowOperation::Softmax)
     }
 
+    fn gradient_of(&self, norm: Norm, blocks: Option<u32>) -> NormBackward {
+        let auto = NormBackward::new(norm, self.dtype, self.shape.rows, self.shape.cols);
+        NormBackward {
+            blocks: blocks.unwrap_or(auto.blocks),
+            ..auto
+        }
+    }
+
     fn of(&self, operation: RowOperation) -> Rows {
         Rows::new(operation, self.dtype, self.shape.rows, self.shape.cols)
     }
@@ -181,9 +189,37 @@ pub(super) struct RmsNormArgs {
     /// Quantise the result to this type, with a scale a row
     #[arg(long, value_name = "TYPE", value_parser = one_of(&norm::QUANTIZED))]
     quantize: Option<Element>,
+    /// The gradients instead: dx and dw from x, w and dy
+    #[arg(long, conflicts_with_all = ["residual", "quantize"])]
+    pub(super) backward: bool,
+    /// Blocks that add the rows of dw, 1 to 4096 (backward)
+    #[arg(long, requires = "backward")]
+    blocks: Option<u32>,
+}
+
+#[derive(Args)]
+pub(super) struct LayerNormArgs {
+    #[command(flatten)]
+    pub(super) rows: RowArgs,
+    /// The gradients instead: dx, dw and db from x, w and dy
+    #[arg(long)]
+    pub(super) backward: bool,
+    /// Blocks that add the rows of dw and db, 1 to 4096 (backward)
+    #[arg(long, requires = "backward")]
+    blocks: Option<u32>,
+}
+
+impl LayerNormArgs {
+    pub(super) fn gradient(&self) -> NormBackward {
+        self.rows.gradient_of(Norm::Layer, self.blocks)
+    }
 }
 
 impl RmsNormArgs {
+    pub(super) fn gradient(&self) -> NormBackward {
+        self.rows.gradient_of(Norm::Rms, self.blocks)
+    }
+
     pub(super) fn problem(&self) -> Rows {
         self.rows.of(RowOperation::RmsNorm(RmsNorm {
             residual: self.residual,

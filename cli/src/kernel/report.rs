@@ -4,13 +4,12 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::host::Outcome;
-use tilewright::host::kernels::Compared;
-use tilewright::kernels::Proven;
+use tilewright::host::kernels::{Compared, Sequence};
+use tilewright::host::{Outcome, Runnable as _};
 
 /// The report, for people and for programs.
 pub(super) struct Report<'a> {
-    pub(super) kernel: &'a Proven,
+    pub(super) kernel: &'a Sequence,
     pub(super) arch: Arch,
     pub(super) launch: Value,
     /// The run and its comparison with the reference; `None` if nothing was run.
@@ -57,7 +56,7 @@ impl Report<'_> {
         let outcome = self.ran.as_ref().map(|(outcome, _)| outcome);
         let compared = self.ran.as_ref().map(|(_, compared)| compared);
         json!({
-            "kernel": self.kernel.name(),
+            "kernel": self.kernel.entry(),
             "arch": self.arch.to_string(),
             "device": outcome.map_or("none", |o| &o.device),
             "passed": outcome.map(|_| self.passed()),
@@ -71,9 +70,9 @@ impl Report<'_> {
     }
 
     pub(super) fn to_text(&self) -> String {
-        let mut out = format!("{} for {}", self.kernel.name(), self.arch);
+        let mut out = format!("{} for {}", self.kernel.entry(), self.arch);
         let _ = write!(out, "\n\nproven: every element of ");
-        let _ = writeln!(out, "{} once", self.kernel.proof.covered.join(", "));
+        let _ = writeln!(out, "{} once", self.kernel.results().join(", "));
         if !self.kernel.accesses().is_empty() {
             let _ = writeln!(
                 out,
@@ -100,6 +99,11 @@ impl Report<'_> {
                 launch["grid"], launch["block"]
             ),
         };
+        for after in launch["after"].as_array().into_iter().flatten() {
+            let (grid, block) = (&after["grid"], &after["block"]);
+            let name = after["kernel"].as_str().unwrap_or_default();
+            let _ = writeln!(out, "after it {name}: grid {grid}, block {block}");
+        }
         let Some((outcome, compared)) = &self.ran else {
             out.push_str("not run");
             return out;

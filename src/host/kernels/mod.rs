@@ -22,7 +22,9 @@
 mod attention;
 mod cross_entropy;
 mod gemv;
+mod norm_backward;
 mod rows;
+mod sequence;
 mod transpose;
 
 use layout_codegen::Arch;
@@ -36,7 +38,9 @@ use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 pub use attention::{Design, Heads};
 pub use cross_entropy::CrossEntropy;
 pub use gemv::FewRows;
+pub use norm_backward::NormBackward;
 pub use rows::{RowOperation, Rows};
+pub use sequence::Sequence;
 pub use transpose::Transposed;
 
 /// A tensor of a kernel: contiguous, the last extent innermost.
@@ -136,12 +140,21 @@ impl Compared {
 
 /// A kernel that comes with Tilewright on a problem of some size.
 pub trait Problem {
-    /// The kernel for this problem.
+    /// The kernel for this problem; of several, the first.
     ///
     /// # Errors
     ///
     /// [`KernelError`] for a configuration that has no kernel on this architecture.
     fn kernel(&self, arch: Arch) -> Result<Proven, KernelError>;
+
+    /// All kernels for this problem, as they are launched.
+    ///
+    /// # Errors
+    ///
+    /// As [`Problem::kernel`].
+    fn sequence(&self, arch: Arch) -> Result<Sequence, KernelError> {
+        Sequence::new(vec![self.kernel(arch)?], arch)
+    }
 
     /// The first architecture that has what the kernel needs.
     fn least_arch(&self) -> Arch {
@@ -154,7 +167,7 @@ pub trait Problem {
     /// The tensors; the inputs first.
     fn tensors(&self) -> Vec<Tensor>;
 
-    /// Row `row` of each output: of the outputs that have a row of elements for each row, and of those that have one.
+    /// Row `row` of each output. An output with one element a row has that; one without rows has all its elements in row 0, and none in others.
     fn expected(&self, inputs: &[Matrix], row: usize) -> Vec<Vec<Expected>>;
 
     /// How many rows the outputs have.

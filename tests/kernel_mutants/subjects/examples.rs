@@ -18,12 +18,14 @@ mod hopper_gemm;
 use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
-use tilewright::host::kernels::{Design, Heads, Problem, RowOperation, Rows, Transposed};
-use tilewright::host::{Arg, GemmKernel, Role};
+use tilewright::host::kernels::{
+    Design, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
+};
+use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
 use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::kernels::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
-use tilewright::kernels::norm::RmsNorm;
+use tilewright::kernels::norm::{Norm, RmsNorm};
 
 use super::{Runs, Subject, outcome, seen};
 
@@ -40,7 +42,7 @@ fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
 
 /// A kernel on problems of several sizes, with random tensors.
 fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>) -> Subject {
-    let kernel = first.kernel(first.least_arch()).expect("proven");
+    let kernel = first.sequence(first.least_arch()).expect("proven");
     let outputs = first
         .tensors()
         .into_iter()
@@ -54,7 +56,7 @@ fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>
             seen(outcome(&kernel, text, args, how)?, &outputs)
         })
     });
-    example(name, &kernel.ptx, runs.collect())
+    example(name, kernel.ptx(), runs.collect())
 }
 
 pub(super) fn transposed() -> Subject {
@@ -98,6 +100,28 @@ pub(super) fn normalised_and_quantised() -> Subject {
         quantized: Some(Element::S8),
     };
     on_rows("rms_norm-fused", RowOperation::RmsNorm(variant))
+}
+
+/// Backward of a norm of rows of f32, by the kernels for rows of 70 and 17 blocks, so many that a thread of the last kernel adds two of them. Every second problem has ε = 0: then a row of zeros,
+/// as those behind the last are, must not be normed.
+fn backward(name: &str, norm: Norm) -> Subject {
+    let of = |rows, cols| NormBackward {
+        blocks: 17,
+        eps: if cols % 2 == 0 { 1e-5 } else { 0.0 },
+        ..NormBackward::new(norm, Element::F32, rows, cols)
+    };
+    // A block has up to three tiles of 8 rows.
+    let lengths = (1..70).step_by(3).map(|cols| of(1 + 97 * cols % 401, cols));
+    let problems = [of(290, 70), of(139, 67)].into_iter().chain(lengths);
+    shipped(name, &of(290, 70), problems.collect())
+}
+
+pub(super) fn normalised_backward() -> Subject {
+    backward("layer_norm_backward", Norm::Layer)
+}
+
+pub(super) fn normalised_by_root_backward() -> Subject {
+    backward("rms_norm_backward", Norm::Rms)
 }
 
 pub(super) fn summed() -> Subject {

@@ -358,6 +358,8 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::transposed,
     examples::normalised,
     examples::normalised_by_root,
+    examples::normalised_backward,
+    examples::normalised_by_root_backward,
     examples::normalised_and_quantised,
     examples::softened,
     examples::summed,
