@@ -57,6 +57,7 @@ fn options_choose_the_problem() {
         "cross_entropy --dtype bf16 --rows 11 --cols 333",
         "gemv --dtype bf16 --m 5 --n 100 --k 333",
         "gemv --dtype e4m3 --ctype f32 --tile-n 32 --m 16",
+        "gemv --dtype f16 --ctype bf16 --bias column --activation gelu --alpha 0.5 --beta -1",
         "transpose --dtype s8 --rows 33 --cols 7",
         "transpose --rows 0 --cols 0",
         "attention --dtype bf16 --batch 2 --heads 6 --kv-heads 2 --queries 67 --keys 41 --causal --head-dim 128",
@@ -156,7 +157,7 @@ fn what_cannot_be_is_refused() {
         ("gelu", 2, "usage", "unrecognized subcommand 'gelu'"),
         ("gemv --m 17 --on none", 1, "too_large", "at most 16"),
         ("gemv --tile-n 7", 1, "number", "16 or 32"),
-        ("gemv --dtype f16 --ctype bf16", 1, "element", "f16 or f32"),
+        ("gemv --bias both", 2, "unknown_name", "row"),
         (
             "rms_norm --backward --residual",
             2,

@@ -4,8 +4,10 @@
 //! ```text
 //! w: n × k, 16 or 32 rows a block, 128 bytes of a row a warp and step ──16-byte loads──▶ B fragments ─┐
 //! x: m × k ──pairs or fours──▶ A fragments, 16 rows with zeros below m ──────────────────────────┴▶ mma.sync ──▶ sums of a warp
-//! sums of the warps ──▶ shared memory ──▶ added in the order of the warps ──▶ y: m × n
+//! sums of the warps ──▶ shared memory ──▶ added in the order of the warps ──▶ epilogue ──▶ y: m × n
 //! ```
+//!
+//! The epilogue is that of the products of matrices ([`Epilogue`]): y ← activation(α·x·wᵀ + β·y + bias), computed in f32. With β = 0 y is not read, and with α = 0 neither are x and w.
 //!
 //! The time is that of reading w, and each element of w is read once, without a detour through shared memory. The fragment of an `mma.sync` takes pairs of elements that lie 8 apart. A
 //! permutation of k makes them neighbours: for f16 the layout `(2,4,2,2):(1,8,2,4)` gives each lane 8 neighbouring elements, which two instructions take. A sum does not depend on the
@@ -16,12 +18,15 @@
 //! Each warp adds the products of every [`WARPS`]-th tile of k in f32, in the order of `mma.sync`; then the sums of the warps are added in order. The result is rounded once. A row of y does not
 //! depend on the other rows of x. For e4m3 the tensor cores keep 13 bits of a sum.
 
+use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
-use layout_codegen::value::Predicate;
+use layout_codegen::value::{F32, Predicate};
+use layout_codegen::view::{Fragment, Partition, View, ViewError};
 use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, Swizzled, TiledMma, atoms};
 
 use crate::KernelError;
+use crate::gemm::{Activation, Bias, Epilogue, GELU};
 
 /// The most rows of x.
 pub const MOST_ROWS: i64 = 16;
@@ -32,7 +37,7 @@ pub const WARPS: i64 = 8;
 /// The types of x and w.
 pub const ELEMENTS: [Element; 3] = [Element::F16, Element::Bf16, Element::E4m3];
 
-/// The types of y.
+/// The types of y, and of the bias.
 pub const RESULTS: [Element; 3] = [Element::F16, Element::Bf16, Element::F32];
 
 /// The largest n and k.
@@ -59,10 +64,14 @@ const MOST: i64 = 1 << 30;
 pub struct Gemv {
     /// The type of x and w: f16, bf16 or e4m3 (from `sm_89`).
     pub element: Element,
-    /// The type of y: f32, or that of x and w; for e4m3 bf16 or f32.
+    /// The type of y: f32, f16 or bf16.
     pub result: Element,
     /// Rows of w that a block has: 16 or 32. Fewer rows give more blocks.
     pub rows: i64,
+    /// Bias and activation. The bias of a row has m elements, that of a column n.
+    pub epilogue: Epilogue,
+    /// α and β are parameters, and y is read. Without, they are 1 and 0.
+    pub scaled: bool,
 }
 
 /// Blocks that keep the multiprocessors of a large GPU busy.
@@ -80,16 +89,14 @@ impl Gemv {
             element,
             result,
             rows: if fits { 32 } else { 16 },
+            epilogue: Epilogue::default(),
+            scaled: false,
         }
     }
 
     fn validate(&self) -> Result<(), KernelError> {
         KernelError::unless_among(self.element, &ELEMENTS)?;
-        let results: &[Element] = match self.element {
-            Element::F16 => &[Element::F16, Element::F32],
-            _ => &[Element::Bf16, Element::F32],
-        };
-        KernelError::unless_among(self.result, results)?;
+        KernelError::unless_among(self.result, &RESULTS)?;
         if ![16, 32].contains(&self.rows) {
             return Err(KernelError::Number {
                 what: "rows of w a block",
@@ -98,6 +105,26 @@ impl Gemv {
             });
         }
         Ok(())
+    }
+
+    fn name(&self) -> String {
+        let mut name = format!("gemv_{}_{}", self.element, self.rows);
+        for (is, what) in [
+            (self.scaled, "scaled".to_owned()),
+            (
+                self.epilogue.bias != Bias::None,
+                format!("bias_{}", self.epilogue.bias),
+            ),
+            (
+                self.epilogue.activation != Activation::Identity,
+                self.epilogue.activation.to_string(),
+            ),
+        ] {
+            if is {
+                name = format!("{name}_{what}");
+            }
+        }
+        name
     }
 
     /// Elements of 16 bytes.
@@ -121,7 +148,66 @@ impl Gemv {
     }
 }
 
-/// The kernel `gemv_<element>_<rows>(m, n, k, x, w, y)`: x is m × k, w is n × k, y is m × n, row-major.
+/// What becomes of the sums.
+struct End {
+    epilogue: Epilogue,
+    /// α and β, if they are parameters.
+    scalars: Option<[F32; 2]>,
+    bias: Option<View>,
+}
+
+impl End {
+    /// activation(α·sum + β·y + bias) for what a thread has of y, in the tile (0, `column`) of 16 × 8.
+    fn finish(
+        &self,
+        k: &mut Kernel,
+        sums: &Fragment,
+        y: &Partition,
+        column: Expr,
+    ) -> Result<(), ViewError> {
+        if let Some([alpha, beta]) = self.scalars {
+            sums.update(k, |k, sum| sum.mul(k, alpha))?;
+            // NaN is not 0.
+            let reads = beta.eq(k, 0.0).not();
+            k.when(reads, |k| {
+                let old = k.load_fragment(y)?.convert(k, Element::F32)?;
+                sums.update_with(k, &old, |k, sum, old| old.fma(k, beta, sum))
+            })?;
+        }
+        if let Some(bias) = &self.bias {
+            let zero = k.constant(0);
+            let (mode, extent, at) = match self.epilogue.bias {
+                Bias::Row => (0, MOST_ROWS, zero),
+                _ => (1, 8, column),
+            };
+            let bias = bias.tile(k, &[extent], &[at])?;
+            let bias = y.along(k, mode, &bias)?;
+            let bias = k.load_fragment(&bias)?.convert(k, Element::F32)?;
+            sums.update_with(k, &bias, |k, sum, bias| sum.add(k, bias))?;
+        }
+        match self.epilogue.activation {
+            Activation::Identity => Ok(()),
+            // Not max: that would lose a NaN.
+            Activation::Relu => sums.update(k, |k, x| {
+                let negative = x.lt(k, 0.0);
+                let zero = F32::from(0.0);
+                negative.select(k, zero, x)
+            }),
+            Activation::Gelu => sums.update(k, gelu),
+        }
+    }
+}
+
+/// `x / (1 + exp(-u))` with `u = x·(g + g·c·x²)`; exp by a power of two.
+fn gelu(k: &mut Kernel, x: F32) -> F32 {
+    let up = -std::f64::consts::LOG2_E;
+    let (cubic, linear) = ((GELU[0] * GELU[1] * up) as f32, (GELU[0] * up) as f32);
+    let inner = x.mul(k, x).fma(k, cubic, linear).mul(k, x);
+    let below = inner.exp2(k).add(k, 1.0).reciprocal(k);
+    x.mul(k, below)
+}
+
+/// The kernel `gemv_<element>_<rows>(m, n, k, x, w, y)`: x is m × k, w is n × k, y is m × n, row-major. A bias comes behind y, of the type of y, then alpha and beta if they are parameters.
 ///
 /// # Errors
 ///
@@ -130,11 +216,24 @@ pub fn gemv(what: Gemv, arch: Arch) -> Result<Proven, KernelError> {
     what.validate()?;
     let (rows, vector) = (what.rows, what.vector());
     let threads = 32 * WARPS;
-    let mut k = Kernel::new(&format!("gemv_{}_{rows}", what.element), threads as u32);
+    let mut k = Kernel::new(&what.name(), threads as u32);
     let (m, n, depth) = (k.size("m", MOST_ROWS), k.size("n", MOST), k.size("k", MOST));
     let x = k.input("x", what.element, &[m, depth]);
     let w = k.input("w", what.element, &[n, depth]);
     let y = k.output("y", what.result, &[m, n]);
+    let bias = match what.epilogue.bias {
+        Bias::None => None,
+        Bias::Row => Some(k.input("bias", what.result, &[m])),
+        Bias::Column => Some(k.input("bias", what.result, &[n])),
+    };
+    let scalars = what
+        .scaled
+        .then(|| ["alpha", "beta"].map(|name| k.argument::<f32>(name)));
+    let end = End {
+        epilogue: what.epilogue,
+        scalars,
+        bias,
+    };
     let (j, zero) = (k.tiles(Axis::X, n, rows)?, k.constant(0));
     let (thread, lane) = (k.thread(), k.lane());
     let warp = k.div(thread, 32);
@@ -146,21 +245,30 @@ pub fn gemv(what: Gemv, arch: Arch) -> Result<Proven, KernelError> {
     let sums = (0..groups).map(|_| k.accumulators(&mma, [MOST_ROWS, 8], lane));
     let sums = sums.collect::<Result<Vec<_>, _>>()?;
     let steps = k.tiles_in(depth, width * WARPS)?;
-    k.for_loop("step", 0, 1, steps, |k, step| {
-        let t = k.linear(&[(WARPS, step), (1, warp)], 0);
-        let loads = (0..groups).map(|group| {
-            let group = k.linear(&[(groups, j)], group);
-            let b = w.tile(k, &[8, width], &[group, t])?;
-            let b = b.partition_b(k, &mma, lane)?.vectors(k, vector)?;
-            k.load_fragment(&b)
-        });
-        let loads = loads.collect::<Result<Vec<_>, _>>()?;
-        let a = x.tile(k, &[MOST_ROWS, width], &[zero, t])?;
-        let a = a.partition_a(k, &mma, lane)?.vectors(k, vector / 4)?;
-        let a = k.load_fragment(&a)?;
-        let mut both = loads.iter().zip(&sums);
-        both.try_for_each(|(b, sums)| k.gemm(&mma, &a, b, sums))
-    })?;
+    let products = |k: &mut Kernel| {
+        k.for_loop("step", 0, 1, steps, |k, step| {
+            let t = k.linear(&[(WARPS, step), (1, warp)], 0);
+            let loads = (0..groups).map(|group| {
+                let group = k.linear(&[(groups, j)], group);
+                let b = w.tile(k, &[8, width], &[group, t])?;
+                let b = b.partition_b(k, &mma, lane)?.vectors(k, vector)?;
+                k.load_fragment(&b)
+            });
+            let loads = loads.collect::<Result<Vec<_>, _>>()?;
+            let a = x.tile(k, &[MOST_ROWS, width], &[zero, t])?;
+            let a = a.partition_a(k, &mma, lane)?.vectors(k, vector / 4)?;
+            let a = k.load_fragment(&a)?;
+            let mut both = loads.iter().zip(&sums);
+            both.try_for_each(|(b, sums)| k.gemm(&mma, &a, b, sums))
+        })
+    };
+    match scalars {
+        None => products(&mut k)?,
+        Some([alpha, _]) => {
+            let multiplies = alpha.eq(&mut k, 0.0).not();
+            k.when(multiplies, |k| products(k))?;
+        }
+    }
 
     // The sums of each warp to shared memory, and one after the other back. A row ends with 8 unused elements, so that lanes of 8 rows meet other banks.
     let layout = Layout::flat(
@@ -193,6 +301,7 @@ pub fn gemv(what: Gemv, arch: Arch) -> Result<Proven, KernelError> {
             let part = k.load_fragment(&part)?;
             total.update_with(k, &part, |k, sum, part| sum.add(k, part))?;
         }
+        end.finish(k, &total, &y, column)?;
         let total = total.convert(k, what.result)?;
         k.store_fragment(&y, &total)
     })?;

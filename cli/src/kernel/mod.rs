@@ -45,7 +45,12 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
             finish(done, args.options.json)
         }
         Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
-        Kernel::Gemv(args) => told(&args.problem(), &args.options),
+        Kernel::Gemv(args) => {
+            let problem = args.problem();
+            let problem = problem.map_err(|e| CliError::usage(e.code(), e.to_string()));
+            let done = problem.and_then(|problem| kernel(&problem, &args.options));
+            finish(done, args.options.json)
+        }
         Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
         Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),

@@ -10,6 +10,7 @@ use tilewright::host::kernels::{
 };
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
+use tilewright::kernels::gemm::{Epilogue, ProblemError};
 use tilewright::kernels::gemv::{self, Gemv};
 use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
@@ -37,7 +38,7 @@ pub(super) enum Kernel {
     Attention(AttentionArgs),
     /// Cross entropy of each row of logits, and its gradient
     CrossEntropy(RowArgs),
-    /// The product of up to 16 rows with a large matrix: y = x·wᵀ
+    /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)
     Gemv(GemvArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
@@ -88,9 +89,21 @@ pub(super) struct GemvArgs {
     /// Type of x and w
     #[arg(long, default_value = "bf16", value_parser = one_of(&gemv::ELEMENTS))]
     dtype: Element,
-    /// Type of y: f32 or that of x; of e4m3 bf16 or f32
+    /// Type of y and of the bias; that of x, and of e4m3 bf16, if it is not given
     #[arg(long, value_parser = one_of(&gemv::RESULTS))]
     ctype: Option<Element>,
+    /// Add a vector: none, row (m elements), column (n elements)
+    #[arg(long, default_value = "none")]
+    bias: String,
+    /// Apply a function to the result: none, relu, gelu
+    #[arg(long, default_value = "none")]
+    activation: String,
+    /// Factor of the product
+    #[arg(long, allow_negative_numbers = true)]
+    alpha: Option<f32>,
+    /// Factor of what y held
+    #[arg(long, allow_negative_numbers = true)]
+    beta: Option<f32>,
     /// Rows of x and y, 16 at most
     #[arg(long, default_value_t = 3, allow_negative_numbers = true, value_parser = size)]
     m: u64,
@@ -108,19 +121,22 @@ pub(super) struct GemvArgs {
 }
 
 impl GemvArgs {
-    pub(super) fn problem(&self) -> FewRows {
+    pub(super) fn problem(&self) -> Result<FewRows, ProblemError> {
         let auto = Gemv::new(self.dtype, self.n);
         let kernel = Gemv {
             result: self.ctype.unwrap_or(auto.result),
             rows: self.tile_n.unwrap_or(auto.rows),
+            epilogue: Epilogue {
+                bias: self.bias.parse()?,
+                activation: self.activation.parse()?,
+            },
+            scaled: self.alpha.is_some() || self.beta.is_some(),
             ..auto
         };
-        FewRows {
-            kernel,
-            m: self.m,
-            n: self.n,
-            k: self.k,
-        }
+        Ok(FewRows {
+            scalars: [self.alpha.unwrap_or(1.0), self.beta.unwrap_or(0.0)],
+            ..FewRows::new(kernel, [self.m, self.n, self.k])
+        })
     }
 }
 

@@ -164,7 +164,7 @@ pub trait Problem {
     /// The arguments that are numbers, by their names.
     fn scalars(&self) -> Vec<(&'static str, Scalar)>;
 
-    /// The tensors; the inputs first.
+    /// The tensors: the inputs, then those that are read and written, then the other outputs.
     fn tensors(&self) -> Vec<Tensor>;
 
     /// Row `row` of each output. An output with one element a row has that; one without rows has all its elements in row 0, and none in others.
@@ -176,10 +176,10 @@ pub trait Problem {
     /// About how many operations the reference of a row takes.
     fn row_cost(&self) -> usize;
 
-    /// Random inputs, the same for the same seed: rows of the innermost extent.
+    /// Random numbers for the tensors that are read, the same for the same seed: rows of the innermost extent.
     fn random(&self, seed: u64) -> Vec<Matrix> {
         let tensors = self.tensors();
-        let inputs = tensors.iter().filter(|t| t.role == Role::Input);
+        let inputs = tensors.iter().filter(|t| t.role != Role::Output);
         let inputs = inputs.zip(seed..).map(|(tensor, seed)| {
             let (rows, cols) = tensor.rows();
             Matrix::random(tensor.element, rows, cols, cols, seed)
@@ -194,7 +194,7 @@ pub trait Problem {
         let mut args: Vec<_> = scalars.map(|(n, s)| (n, Arg::Scalar(s))).collect();
         for tensor in self.tensors() {
             let arg = match (tensor.role, inputs.next()) {
-                (Role::Input, Some(input)) => Arg::matrix(input, Role::Input),
+                (role @ (Role::Input | Role::InOut), Some(input)) => Arg::matrix(input, role),
                 _ => Arg::Buffer(Buffer {
                     element: tensor.element.into(),
                     role: tensor.role,
