@@ -19,12 +19,15 @@ use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    Design, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
+    Design, FewRows, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
 use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
-use tilewright::kernels::gemm::{FusedPlan, Gemm, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{
+    Activation, Bias, Epilogue, FusedPlan, Gemm, Plan, PlanError, Schedule,
+};
+use tilewright::kernels::gemv::Gemv;
 use tilewright::kernels::norm::{Norm, RmsNorm};
 
 use super::{Runs, Subject, outcome, seen};
@@ -46,7 +49,7 @@ fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>
     let outputs = first
         .tensors()
         .into_iter()
-        .filter(|t| t.role == Role::Output);
+        .filter(|t| t.role != Role::Input);
     let outputs: Vec<&str> = outputs.map(|t| t.name).collect();
     let runs = problems.into_iter().map(|problem| -> Runs {
         let (kernel, outputs) = (kernel.clone(), outputs.clone());
@@ -122,6 +125,30 @@ pub(super) fn normalised_backward() -> Subject {
 
 pub(super) fn normalised_by_root_backward() -> Subject {
     backward("rms_norm_backward", Norm::Rms)
+}
+
+/// A product of few rows with every part of the epilogue, stored in f32 so that every rounding shows.
+pub(super) fn multiplied_by_few_rows() -> Subject {
+    let of = |[m, n, k]: [u64; 3]| FewRows {
+        scalars: [-1.5, 0.75],
+        ..FewRows::new(
+            Gemv {
+                epilogue: Epilogue {
+                    bias: Bias::Column,
+                    activation: Activation::Gelu,
+                },
+                scaled: true,
+                result: Element::F32,
+                ..Gemv::new(Element::F16, 40)
+            },
+            [m, n, k],
+        )
+    };
+    // Each number of rows, and k that vectors of 16, 8, 4 and 2 bytes divide.
+    let sizes = (1..16).map(|i| [i, 3 + 7 * i % 40, [520, 300, 1026, 77][i as usize % 4]]);
+    let problems = [[16, 37, 1000], [5, 50, 2100]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("gemv", &problems[0].clone(), problems)
 }
 
 pub(super) fn summed() -> Subject {

@@ -358,6 +358,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::transposed,
     examples::normalised,
     examples::normalised_by_root,
+    examples::multiplied_by_few_rows,
     examples::normalised_backward,
     examples::normalised_by_root_backward,
     examples::normalised_and_quantised,
