@@ -123,6 +123,19 @@ pub(super) fn normalised_backward() -> Subject {
     backward("layer_norm_backward", Norm::Layer)
 }
 
+/// The kernels for rows that are not in registers, on shorter ones: of two tiles of a loop, and of one.
+pub(super) fn normalised_backward_of_long_rows() -> Subject {
+    let of = |rows, cols| NormBackward {
+        blocks: 33,
+        eps: if cols % 2 == 0 { 1e-5 } else { 0.0 },
+        ..NormBackward::new(Norm::Layer, Element::F32, rows, cols)
+    };
+    // A block has up to three tiles of 16 rows.
+    let lengths = (1..70).step_by(3).map(|cols| of(1 + 37 * cols % 141, cols));
+    let problems = [of(100, 70), of(19, 4200)].into_iter().chain(lengths);
+    shipped("layer_norm_backward-long", &of(1, 8200), problems.collect())
+}
+
 pub(super) fn normalised_by_root_backward() -> Subject {
     backward("rms_norm_backward", Norm::Rms)
 }

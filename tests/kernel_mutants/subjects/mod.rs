@@ -360,6 +360,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::normalised_by_root,
     examples::multiplied_by_few_rows,
     examples::normalised_backward,
+    examples::normalised_backward_of_long_rows,
     examples::normalised_by_root_backward,
     examples::normalised_and_quantised,
     examples::softened,
