@@ -3,6 +3,7 @@
 
 mod adversary;
 mod alike;
+mod beyond;
 mod build;
 mod by_block;
 mod convert;

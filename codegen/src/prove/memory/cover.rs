@@ -12,6 +12,10 @@
 //! base       = origin            or less, for a tile that is moved back to the end, where the guard leaves out what is below the origin
 //! ```
 //!
+//! Not each block has a tile in each iteration: what an iteration has may end before the block's share of it, clusters are whole, and an order of tiles may be that of a larger matrix.
+//! The cases of a base are those of a tile that begins inside. So a block whose tile begins behind the end must store nothing: the facts at each store and box say that the tile begins
+//! inside, unless the box begins where the tile does, because the copy cuts it off. A base that threads choose apart is no case.
+//!
 //! A loop may also deal out tiles of two modes by one number, in an order of its own: then the pairs of tiles that iterations and blocks have are counted ([`deals`]).
 //!
 //! Where several roles store, each in loops of its own that count the same tiles, an iteration's tile is what all of them store in that iteration ([`roles`]).
@@ -244,7 +248,7 @@ impl<'a> Output<'a> {
                 k: Num::same(least),
             };
             let end = Self::end_of(mode, stores).max(boxes.end(mode));
-            let (cut, of) = self.cut((mode, end), &at, stores)?;
+            let (cut, of) = self.cut((mode, end), &at, (stores, boxes))?;
             if of.is_empty() {
                 return Err(format!(
                     "mode {mode} has no case in which something is stored"
@@ -293,7 +297,7 @@ impl<'a> Output<'a> {
         &mut self,
         (mode, tile): (usize, i64),
         first: &Lin,
-        stores: &[&GlobalAccess],
+        (stores, boxes): (&[&GlobalAccess], &Boxes<'_>),
     ) -> Result<(Cut, Vec<Case>), String> {
         let only = |base: Lin| Case {
             chosen: Vec::new(),
@@ -346,22 +350,28 @@ impl<'a> Output<'a> {
                 shared.chain([own]).collect::<Vec<_>>()
             });
         let of_grid = self.trace.tilings.iter();
+        // Blocks that make a cluster whole have tiles behind the last.
+        let clusters = self.trace.ranks.is_some();
         let of_grid =
-            of_grid.map(|&(index, covers, tile)| (index.scale(tile), covers, tile, false));
+            of_grid.map(|&(index, covers, tile)| (index.scale(tile), covers, tile, clusters));
         let dealt = self
             .trace
             .deals
             .iter()
             .filter(|d| d.iterations == self.iterations && mode < 2);
-        let dealt = dealt.map(|d| (d.origin[mode], d.covers[mode], d.tiles[mode], false));
+        // Tiles are counted up to the largest sizes.
+        let dealt = dealt.map(|d| {
+            let counted = d.order.is_none();
+            (d.origin[mode], d.covers[mode], d.tiles[mode], counted)
+        });
         // Of what has s elements for each that the grid counts, there are as many tiles.
-        let of_grid = of_grid.map(|(origin, covers, tile, shared)| {
+        let of_grid = of_grid.map(|(origin, covers, tile, behind)| {
             let s = times(&extent, &covers).unwrap_or(1);
             (
                 origin.scale(s),
                 covers.scale(s),
                 tile.saturating_mul(s),
-                shared,
+                behind,
             )
         });
         let mut tilings: Vec<_> = of_grid.chain(walks).chain(dealt).collect();
@@ -369,15 +379,10 @@ impl<'a> Output<'a> {
         tilings.extend(by_block.map(|(origin, covers, tile)| (origin, covers, tile, true)));
         // Of one block and one iteration there is another tiling that begins where the tile does.
         tilings.sort_by_key(|t| t.0 != *first);
-        for (origin, covers, tile, shared) in tilings.iter().filter(|t| t.1 == extent) {
-            // What an iteration has may end before the block's share of it, which must not be stored then.
+        for (origin, covers, tile, behind) in tilings.iter().filter(|t| t.1 == extent) {
+            // The tile may be behind the end, as where what an iteration has ends before the block's share of it. It must not be stored then.
             let inside = covers.sub(origin).plus(-1);
-            let symbols = &mut self.trace.symbols;
-            if *shared
-                && !stores
-                    .iter()
-                    .all(|s| symbols.at_least_zero(&inside, &s.facts))
-            {
+            if *behind && !self.stored_where(&inside, stores, boxes, first == origin) {
                 continue;
             }
             if let Some(cases) = self.bases(first, origin, covers, *tile) {
@@ -385,6 +390,21 @@ impl<'a> Output<'a> {
             }
         }
         Err(format!("mode {mode} is not cut into tiles by the grid"))
+    }
+
+    /// A value is at least 0 wherever something is stored. The copy itself cuts off a box that begins where its tile does.
+    fn stored_where(
+        &mut self,
+        x: &Lin,
+        stores: &[&GlobalAccess],
+        boxes: &Boxes<'_>,
+        at_origin: bool,
+    ) -> bool {
+        let boxed = boxes.when().filter(|_| !at_origin);
+        let boxed = boxed.map(|when| self.facts(when));
+        let facts = stores.iter().map(|s| &s.facts).chain(&boxed);
+        let symbols = &mut self.trace.symbols;
+        facts.into_iter().all(|f| symbols.at_least_zero(x, f))
     }
 
     /// Behind the last element of a tile that begins at 0.
@@ -439,10 +459,13 @@ impl<'a> Output<'a> {
                 });
                 continue;
             };
+            // Of what threads decide apart, both sides may be at once.
+            let mut apart = !p.is_uniform(&self.trace.symbols);
             for (p, value) in [(p.not(), b), (p, a)] {
                 let facts = self.facts(when.clone()).with(&p);
                 let symbols = &mut self.trace.symbols;
                 if *p == Formula::False || symbols.contradicts(&facts) {
+                    apart = false;
                     continue;
                 }
                 let at = symbols.replace(&at, s, &value, threads)?;
@@ -450,16 +473,20 @@ impl<'a> Output<'a> {
                 chosen.push((s, value));
                 open.push((at, chosen, facts.all));
             }
+            if apart {
+                return None;
+            }
         }
         Some(cases)
     }
 
-    /// A tiling's index is made of the block's index along an axis.
+    /// A tiling's index is made of the block's index along an axis: itself, or what is left behind it. Blocks that make a cluster whole would have what is left, 0, too.
     fn counts_blocks(&self, index: &Lin, axis: Sym) -> bool {
+        let clusters = self.trace.ranks.is_some_and(|ranks| ranks.block == axis);
         index.symbols().any(|s| {
             s == axis
                 || match &self.trace.symbols.info(s).definition {
-                    Definition::Max(a, _) => a.mentions(axis),
+                    Definition::Max(a, _) => !clusters && a.mentions(axis),
                     _ => false,
                 }
         })

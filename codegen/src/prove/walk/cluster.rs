@@ -26,7 +26,7 @@ use crate::prove::walk::hopper::What;
 #[derive(Clone, Copy, Debug)]
 pub(in crate::prove) struct Ranks {
     /// The index of the block along the axis of the clusters.
-    block: Sym,
+    pub(in crate::prove) block: Sym,
     /// Its rank, if a value depends on it.
     rank: Sym,
     /// Blocks of a cluster.

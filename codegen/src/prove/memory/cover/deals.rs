@@ -37,10 +37,10 @@ const MOST: i64 = 1 << 22;
 impl Output<'_> {
     /// How the loop deals out the tiles that a mode is cut into, if it does.
     fn deals(&self, mode: usize, cut: &Cut) -> Option<&Dealt> {
-        let origin = match cut {
-            Cut::Tile(origin, ..) => *origin,
+        let (origin, covers) = match cut {
+            Cut::Tile(origin, _, covers) => (*origin, *covers),
             // One tile has all of the mode.
-            Cut::Whole(_) => Lin::constant(0),
+            Cut::Whole(n) => (Lin::constant(0), Lin::constant(*n)),
             Cut::Block(_) => return None,
         };
         let mut deals = self
@@ -48,7 +48,7 @@ impl Output<'_> {
             .deals
             .iter()
             .filter(|d| d.iterations == self.iterations && mode < 2);
-        deals.find(|d| origin == d.origin[mode])
+        deals.find(|d| (origin, covers) == (d.origin[mode], d.covers[mode]))
     }
 
     /// Whether the loop deals out tiles of the output: then the iterations and the blocks of a launch have every tile that can be in it once.
@@ -58,7 +58,11 @@ impl Output<'_> {
             .map(|(mode, cut)| self.deals(mode, cut))
             .collect();
         let dealt = match dealt[..] {
-            [Some(rows), Some(columns)] if rows.origin == columns.origin => rows.clone(),
+            [Some(rows), Some(columns)]
+                if (rows.origin, rows.covers) == (columns.origin, columns.covers) =>
+            {
+                rows.clone()
+            }
             _ if dealt.iter().all(Option::is_none) => return Ok(false),
             _ => {
                 return Err("tiles are scheduled along one mode and not along the other".to_owned());
