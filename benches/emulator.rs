@@ -7,8 +7,7 @@ use divan::counter::ItemsCount;
 use tilewright::codegen::Arch;
 use tilewright::emulator::Options;
 use tilewright::host::{Inputs, emulate};
-use tilewright::kernels::gemm::{DataType, Gemm, Operands, Plan};
-use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands};
 
 fn main() {
     divan::main();
@@ -18,12 +17,9 @@ fn main() {
 }
 
 /// Items are lane instructions: an instruction executed by a warp with n active lanes counts n.
-#[divan::bench(args = SgemmPlan::ALL.map(SgemmPlan::label), consts = [1, 0], sample_count = 20)]
-fn sgemm_256<const WORKERS: usize>(bencher: Bencher, label: &str) {
-    let plan = SgemmPlan::ALL
-        .into_iter()
-        .find(|plan| plan.label() == label)
-        .expect("one of two");
+#[divan::bench(args = ["sgemm-maxas-64", "sgemm-maxas-128"], consts = [1, 0], sample_count = 20)]
+fn sgemm_256<const WORKERS: usize>(bencher: Bencher, name: &str) {
+    let plan = name.parse::<Config>().expect("one of two").kernel();
     let problem = Gemm::packed(256, 256, 256, Operands::ALL[0]);
     let kernel = plan
         .emit(problem.operands, Arch(80))

@@ -4,7 +4,7 @@
 //! sum of element (i, j) ──▶ times scale[i] ──▶ to the nearest integer, ties to even ──▶ at least -128, at most 127 ──▶ C
 //! ```
 //!
-//! It is a plan with an epilogue of one's own: [`MmaPlan::with_epilogue`] takes the function and what it reads, a scale for each row of C, and the
+//! It is a plan with an epilogue of one's own: [`Config::with_epilogue`] takes the function and what it reads, a scale for each row of C, and the
 //! type of C. Everything else is the plan's: alignment, edges, the stores of 8 neighbours at once.
 //!
 //! Infinite sums become -128 or 127, and NaN 0, as a float of PyTorch on a GPU that is clamped and converted to `int8`.
@@ -22,14 +22,13 @@ use serde_json::Value;
 use tilewright::codegen::ir::Element;
 use tilewright::host::Arg;
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::mma_sync::MmaPlan;
-use tilewright::kernels::gemm::{FusedPlan, PlanError};
+use tilewright::kernels::gemm::{Config, PlanError, Specialized};
 
 use common::{Failure, Flags, Number, Report};
 use products::{Operand, Product, distance};
 
 /// The kernel.
-pub(crate) fn quantized(plan: MmaPlan) -> Result<FusedPlan, PlanError> {
+pub(crate) fn quantized(config: Config) -> Result<Specialized, PlanError> {
     let scaled = Function::new("quantized", |k, c| {
         for (j, x) in c.values::<f32>(k)?.into_iter().enumerate() {
             let scale = c.vector(k, "scale", j)?;
@@ -38,7 +37,7 @@ pub(crate) fn quantized(plan: MmaPlan) -> Result<FusedPlan, PlanError> {
         }
         Ok(())
     });
-    plan.with_epilogue(scaled.by_row("scale", Element::F32).output(Element::S8))
+    config.with_epilogue(scaled.by_row("scale", Element::F32).output(Element::S8))
 }
 
 /// The same in double precision, before it is rounded.

@@ -6,7 +6,7 @@
 //! B2: n × k ──▶ stage ──▶ fragments of A and B2 ──▶ up ──────┘
 //! ```
 //!
-//! It is a plan with an epilogue of one's own: [`MmaPlan::with_dual_epilogue`] gives half of a block's sums to a second product of the same A, and
+//! It is a plan with an epilogue of one's own: [`Config::with_dual_epilogue`] gives half of a block's sums to a second product of the same A, and
 //! the function gets both sums at the same coordinates. Neither product is ever in memory, A is copied once for both, and the main loop is that
 //! of the listed plan. (B, B2 and C are as in LLaMA: `gate_proj`, `up_proj` and what `down_proj` reads.)
 //!
@@ -26,15 +26,14 @@ use serde_json::Value;
 use tilewright::codegen::ir::Element;
 use tilewright::host::Arg;
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::mma_sync::MmaPlan;
-use tilewright::kernels::gemm::{FusedPlan, PlanError};
+use tilewright::kernels::gemm::{Config, PlanError, Specialized};
 
 use common::{Failure, Flags, Number, Report};
 use products::{Operand, Product, distance};
 
 /// The kernel: silu(x)·y of the sums x of A·B and y of A·B2.
-pub(crate) fn swiglu(plan: MmaPlan) -> Result<FusedPlan, PlanError> {
-    plan.with_dual_epilogue(Function::new("swiglu", |k, c| {
+pub(crate) fn swiglu(config: Config) -> Result<Specialized, PlanError> {
+    config.with_dual_epilogue(Function::new("swiglu", |k, c| {
         let sums = c.values::<f32>(k)?.into_iter().zip(c.second(k)?);
         for (j, (x, y)) in sums.enumerate() {
             // x / (1 + 2^(-x·log2 e)) · y

@@ -55,7 +55,7 @@
 //! | look up an instruction's fragments (`ldmatrix`, `mma`, `wgmma`, `tcgen05`, …) | [`atoms`], [`partition`] |
 //! | count and prove bank conflicts | [`banks`], [`proof`], over F2 [`f2`] |
 //! | write a kernel from views and thread-value layouts, and have it proven | [`codegen::ir::Kernel`], [`codegen::view`], [`codegen::Proven`] |
-//! | take a GEMM kernel | [`kernels::gemm`], by name [`kernels::gemm::registry`], as a constant [`kernel!`]; the fastest for a problem: [`kernels::select`] |
+//! | take a GEMM kernel | [`kernels::gemm`], as a constant [`kernel!`]; the fastest for a problem: [`kernels::select`] |
 //! | use softmax, a norm, a transpose, attention | `kernels` (feature `kernels`, part of `host`) |
 //! | run and check a kernel on the emulator or a GPU | `host` (feature `host`, with `emulator` or `gpu`) |
 //! | run any PTX on the CPU with a sanitizer | `emulator` (feature `emulator`) |

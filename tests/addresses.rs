@@ -12,15 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use common::mma::{TYPES, plans_of};
 use common::ptx::{Instruction, definitions, entries, origins};
 use tilewright::codegen::Arch;
-use tilewright::kernels::gemm::registry::plans;
 use tilewright::kernels::gemm::{
-    Alignment, Batch, Bias, DataType, Emitted, Epilogue, Gemm, Operands, Plan, Schedule,
+    Alignment, Batch, Bias, Config, DataType, Emitted, Epilogue, Gemm, Operands, Schedule,
+    Specialized,
 };
 
 /// A module, and what it is.
 type Module = (String, Emitted);
 
-fn emitted(what: &str, plan: &dyn Plan, operands: Operands, arch: Arch) -> Module {
+fn emitted(what: &str, plan: &Specialized, operands: Operands, arch: Arch) -> Module {
     let kernel = plan.emit(operands, arch);
     let kernel = kernel.unwrap_or_else(|e| panic!("{}, {operands}, {what}: {e}", plan.name()));
     (format!("{}, {operands}, {what}", plan.name()), kernel)
@@ -28,10 +28,10 @@ fn emitted(what: &str, plan: &dyn Plan, operands: Operands, arch: Arch) -> Modul
 
 /// Every listed plan, as it is.
 fn listed() -> impl Iterator<Item = Module> {
-    plans().into_iter().flat_map(|plan| {
+    Config::table().map(Config::kernel).flat_map(|plan| {
         Operands::ALL
             .into_iter()
-            .map(move |operands| emitted("as listed", plan.as_ref(), operands, plan.min_arch()))
+            .map(move |operands| emitted("as listed", &plan, operands, plan.min_arch()))
             .collect::<Vec<_>>()
     })
 }
@@ -85,7 +85,7 @@ fn variants() -> impl Iterator<Item = Module> {
     TYPES.into_iter().flat_map(|data_type| {
         let mut plans = plans_of(data_type);
         plans.sort_by_key(|plan| {
-            let (m, n, k) = plan.tile();
+            let [m, n, k] = plan.tile();
             m * n * k
         });
         let mut all = Vec::new();
@@ -103,9 +103,9 @@ fn variants() -> impl Iterator<Item = Module> {
                         operands,
                         ..problem
                     };
-                    match plan.adapt(&problem, schedule) {
+                    match plan.specialize(&problem, schedule) {
                         Ok(plan) => {
-                            all.push(emitted(&what, plan.as_ref(), operands, plan.min_arch()));
+                            all.push(emitted(&what, &plan, operands, plan.min_arch()));
                         }
                         // Large tiles have no narrow copies.
                         Err(refusal) => assert!(!smallest && refusal.code() == "unsupported"),
@@ -118,10 +118,9 @@ fn variants() -> impl Iterator<Item = Module> {
 }
 
 /// Instructions that touch memory and are expected in some kernel.
-const KINDS: [&str; 10] = [
+const KINDS: [&str; 9] = [
     "mbarrier.",
     "cp.async.bulk.tensor.",
-    "stmatrix.",
     "ld.global",
     "st.global",
     "ld.shared",
@@ -188,14 +187,14 @@ fn assert_compiled(modules: impl Iterator<Item = Module>, expected: &[&str]) {
 #[test]
 fn every_memory_operand_stands_on_a_register_of_the_index_compiler() {
     let expected = ["ld.global", "st.global", "ld.shared", "st.shared"];
-    let expected = [&expected[..], &["ldmatrix.", "cp.async.cg."], &KINDS[..3]].concat();
+    let expected = [&expected[..], &["ldmatrix.", "cp.async.cg."], &KINDS[..2]].concat();
     assert_compiled(listed(), &expected);
 }
 
 #[test]
 fn every_memory_operand_of_a_variant_does_so_too() {
     // Those of Hopper are in the listed plans.
-    let expected = [&KINDS[3..], &["_pack_a", "_pack_b", "_reduce"]].concat();
+    let expected = [&KINDS[2..], &["_pack_a", "_pack_b", "_reduce"]].concat();
     assert_compiled(variants(), &expected);
 }
 
@@ -334,7 +333,6 @@ fn the_emitter_spells_no_memory_instruction() {
                     "prefetch",
                     "cp.",
                     "ldmatrix.",
-                    "stmatrix.",
                 ];
                 let by_hand = memory.iter().any(|p| opcode.starts_with(p));
                 let inside = text.contains(" ld.") || text.contains(" st.");

@@ -7,34 +7,33 @@ use tilewright::emulator::Options;
 use tilewright::host::{GemmKernel, Inputs, On, check, emulate, run};
 use tilewright::kernels::gemm::compile;
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
 use tilewright::kernels::gemm::{
-    Activation, ArgumentValue, Batch, Bias, Epilogue, Gemm, Operands, Plan, Schedule,
+    Activation, ArgumentValue, Batch, Bias, Config, Epilogue, Gemm, Operands, Schedule,
+    Specialized, TileSchedule,
 };
 
 /// The plans with clusters.
-fn clustered() -> impl Iterator<Item = &'static MmaPlan> {
-    let all = WARPGROUP_PLANS.iter();
-    all.filter(|plan| plan.anatomy().cluster_blocks() > 1)
+fn clustered() -> impl Iterator<Item = Config> {
+    Config::table().filter(|config| config.cluster_blocks() > 1)
 }
 
-fn named(name: &str) -> &'static MmaPlan {
-    let found = clustered().find(|plan| plan.name() == name);
-    found.unwrap_or_else(|| panic!("no plan {name}"))
+fn named(name: &str) -> Config {
+    name.parse().expect("a configuration")
 }
 
 /// Runs a problem: right, and clean.
-fn holds(plan: &dyn Plan, problem: &Gemm, schedule: Schedule) {
-    let what = format!("{} {problem:?} {schedule:?}", plan.name());
-    let kernel = GemmKernel::new(plan, problem, schedule, Arch(90));
+fn holds(plan: impl Into<Specialized>, problem: &Gemm, schedule: Schedule) {
+    let plan = plan.into();
+    let what = format!("{plan} {problem:?} {schedule:?}");
+    let kernel = GemmKernel::new(&plan, problem, schedule, Arch(90));
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
-    let inputs = Inputs::random(problem, plan.data_type(), 13);
+    let inputs = Inputs::random(problem, plan.data_type, 13);
     let outcome = run(&kernel, On::Emulator, kernel.args(&inputs));
     let outcome = outcome.unwrap_or_else(|e| panic!("{what}: {e}"));
     eprintln!("{what}");
     outcome.assert_clean();
     let c = kernel.result(&inputs, &outcome).expect("C");
-    let found = check(problem, plan.data_type(), &inputs, &c).expect("a check");
+    let found = check(problem, plan.data_type, &inputs, &c).expect("a check");
     assert!(found.passed, "{what}: {found:?}");
 }
 
@@ -60,7 +59,7 @@ fn blocks_without_a_tile_take_part() {
         },
     ];
     for problem in &problems {
-        holds(named("wgmma-f16-128x128x64-cluster2x1"), problem, whole);
+        holds(named("wgmma-f16-128x128x64+cluster2x1"), problem, whole);
     }
 }
 
@@ -69,7 +68,7 @@ fn blocks_without_a_tile_take_part() {
 fn everything_that_a_problem_asks_for() {
     let [nn, nt, _, tt] = Operands::ALL;
     let whole = Schedule::default();
-    let bf16 = named("wgmma-bf16-128x128x64-cluster2x1");
+    let bf16 = named("wgmma-bf16-128x128x64+cluster2x1");
     let epilogue = |bias, activation| Epilogue { bias, activation };
     let bias = epilogue(Bias::Column, Activation::Gelu);
     let problem = Gemm {
@@ -112,22 +111,22 @@ fn everything_that_a_problem_asks_for() {
 #[test]
 fn a_shared_operand_is_copied_once() {
     let mut tried = 0;
-    for plan in clustered().filter(|plan| !plan.turns.are_several()) {
-        let alone = MmaPlan {
-            cluster: (1, 1),
-            ..*plan
+    for plan in clustered().filter(|plan| !plan.scheduler.is_persistent()) {
+        let alone = Config {
+            cluster: [1, 1],
+            ..plan
         };
-        let [m, n, depth] = <[u32; 3]>::from(plan.tile()).map(u64::from);
-        let (rows, columns) = plan.anatomy().cluster;
+        let [m, n, depth] = plan.tile.map(u64::from);
+        let [rows, columns] = plan.cluster;
         let [rows, columns] = [rows, columns].map(u64::from);
         // Whole clusters, and at least two tiles along each side.
         let (down, across, steps) = (rows.max(2), columns.max(2), 3);
         for operands in Operands::ALL {
             let problem = Gemm::packed(down * m, across * n, steps * depth, operands);
-            let [of_a, of_b] = copied(plan, &problem);
-            let bytes = u64::from(plan.data_type().bytes());
+            let [of_a, of_b] = copied(&plan.kernel(), &problem);
+            let bytes = u64::from(plan.data_type.bytes());
             let all = |side: u64| side * depth * bytes * down * across * steps;
-            assert_eq!(copied(&alone, &problem), [all(m), all(n)]);
+            assert_eq!(copied(&alone.kernel(), &problem), [all(m), all(n)]);
             assert_eq!([of_a, of_b], [all(m) / columns, all(n) / rows]);
             tried += 1;
         }
@@ -136,7 +135,7 @@ fn a_shared_operand_is_copied_once() {
 }
 
 /// Bytes of A and of B that boxes bring out of global memory.
-fn copied(plan: &dyn Plan, problem: &Gemm) -> [u64; 2] {
+fn copied(plan: &Specialized, problem: &Gemm) -> [u64; 2] {
     let kernel = plan.emit(problem.operands, Arch(90)).expect("it proves");
     let launch = plan.launch(problem).expect("it serves").expect("not empty");
     let sizes = launch.arguments.iter().filter_map(|a| match a.value {
@@ -147,7 +146,7 @@ fn copied(plan: &dyn Plan, problem: &Gemm) -> [u64; 2] {
         _ => None,
     });
     let sizes: Vec<u64> = sizes.collect();
-    let inputs = Inputs::random(problem, plan.data_type(), 3);
+    let inputs = Inputs::random(problem, plan.data_type, 3);
     let run = emulate(plan, &kernel, problem, &inputs, &Options::default()).expect("it runs");
     let report = run.report.expect("it was launched");
     assert!(report.is_clean(), "{}", report.findings[0]);
@@ -183,29 +182,29 @@ fn launches_are_whole_clusters() {
         for (m, n) in [(1, 1), (130, 70), (1000, 1000), (40, 5000), (5000, 40)] {
             let problem = Gemm::packed(m, n, 64, nn);
             let adapted = plan
-                .adapt(&problem, Schedule::default())
+                .specialize(&problem, Schedule::default())
                 .expect("it serves");
             let launch = adapted
                 .launch(&problem)
                 .expect("it serves")
                 .expect("not empty");
-            let (rows, columns) = plan.anatomy().cluster;
+            let [rows, columns] = plan.cluster;
             assert_eq!(launch.cluster, [rows, columns, 1]);
             let whole = |axis: usize| launch.grid[axis].is_multiple_of(launch.cluster[axis]);
-            assert!((0..3).all(whole), "{}: {:?}", plan.name(), launch.grid);
+            assert!((0..3).all(whole), "{plan}: {:?}", launch.grid);
             // What comes before and after has none.
             let beside = launch.before.iter().chain(&launch.after);
             assert!(beside.into_iter().all(|l| l.cluster == [1; 3]));
         }
-        let kernel = plan.emit(nn, Arch(90)).expect("it proves");
-        let (rows, columns) = plan.anatomy().cluster;
+        let kernel = plan.kernel().emit(nn, Arch(90)).expect("it proves");
+        let [rows, columns] = plan.cluster;
         // One that is compiled in computes the same grid.
-        if plan.anatomy().transposed(nn) == [false; 2] {
-            let parts = compile(plan, nn, Arch(90)).expect("its grid follows a rule");
+        if plan.transposed(nn) == [false; 2] {
+            let parts = compile(&plan.kernel(), nn, Arch(90)).expect("its grid follows a rule");
             assert_eq!(parts.cluster, [rows, columns, 1]);
         }
         let declared = format!(".reqnctapercluster {rows}, {columns}, 1\n");
-        assert_eq!(kernel.ptx.matches(&declared).count(), 1, "{}", plan.name());
+        assert_eq!(kernel.ptx.matches(&declared).count(), 1, "{plan}");
     }
 }
 
@@ -226,7 +225,7 @@ fn a_dual_product_shares_both() {
             Ok(())
         })
     };
-    let plan = named("wgmma-f16-128x256x64-cluster2x1").with_dual_epilogue(bilinear());
+    let plan = named("wgmma-f16-128x256x64+cluster2x1").with_dual_epilogue(bilinear());
     let plan = plan.expect("it is wide enough");
     for operands in Operands::ALL {
         let kernel = plan.emit(operands, Arch(90)).expect("it proves");
@@ -239,41 +238,45 @@ fn a_dual_product_shares_both() {
 /// What clusters cannot be is said.
 #[test]
 fn what_cannot_be_is_refused() {
-    let plan = named("wgmma-f16-128x256x64-persistent-cluster2x1");
+    let plan = named("wgmma-f16-128x256x64+persistent+cluster2x1");
     let nn = Operands::ALL[0];
-    let error = |plan: MmaPlan| plan.emit(nn, Arch(90)).expect_err("refused").to_string();
-    let square = error(MmaPlan {
-        cluster: (2, 2),
-        ..*plan
+    let error = |plan: Config| {
+        plan.kernel()
+            .emit(nn, Arch(90))
+            .expect_err("refused")
+            .to_string()
+    };
+    let square = error(Config {
+        cluster: [2, 2],
+        ..plan
     });
     assert!(
         square.contains("a cluster of 2x2 blocks") && square.contains("take 2x1 or 1x2"),
         "{square}"
     );
-    let odd = error(MmaPlan {
-        variant: Variant {
-            depth: Depth::Turns(1, 128),
-            ..plan.variant
-        },
-        ..*plan
-    });
+    let odd = plan.kernel().with_tiles(TileSchedule::Rectangle([1, 128]));
+    let odd = odd.expect_err("refused").to_string();
     assert!(odd.contains("1x128 blocks of a persistent kernel"), "{odd}");
     // A panel of 144 rows is not four times as many by eights.
-    let narrow = MmaPlan {
-        cluster: (4, 1),
-        tile: (128, 144),
-        ..*named("wgmma-f16-128x256x64-cluster2x1")
+    let narrow = Config {
+        cluster: [4, 1],
+        tile: [128, 144, 64],
+        ..named("wgmma-f16-128x256x64+cluster2x1")
     };
     let nt = "nt".parse().expect("transposes");
-    let rows = narrow.emit(nt, Arch(90)).expect_err("refused").to_string();
+    let rows = narrow
+        .kernel()
+        .emit(nt, Arch(90))
+        .expect_err("refused")
+        .to_string();
     assert!(rows.contains("1 boxes of 144 rows"), "{rows}");
     // Three panels are divided by rows.
-    let three = MmaPlan {
-        cluster: (2, 1),
-        tile: (128, 192),
+    let three = Config {
+        cluster: [2, 1],
+        tile: [128, 192, 64],
         ..narrow
     };
-    let three = three.emit(nn, Arch(90)).expect("it proves").ptx;
+    let three = three.kernel().emit(nn, Arch(90)).expect("it proves").ptx;
     assert_eq!(three.matches(".multicast::cluster").count(), 3);
     let batch = Gemm {
         batch: Batch {
@@ -282,7 +285,9 @@ fn what_cannot_be_is_refused() {
         },
         ..Gemm::packed(64, 64, 64, nn)
     };
-    let batch = plan.adapt(&batch, Schedule::default()).map(|p| p.name());
+    let batch = plan
+        .specialize(&batch, Schedule::default())
+        .map(|p| p.name());
     let batch = batch.expect_err("refused").to_string();
     assert!(batch.ends_with("take wgmma-f16-128x256x64"), "{batch}");
 }

@@ -4,9 +4,8 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::ParamKind;
 use tilewright::codegen::tensor_map::MapArgument;
 use tilewright::kernel;
-use tilewright::kernels::gemm::registry::{plan_named, plans};
 use tilewright::kernels::gemm::{
-    ArgumentValue, CompiledKernel, Gemm, Operands, Schedule, Turns, compile,
+    ArgumentValue, CompiledKernel, Config, Gemm, Operands, Order, Schedule, Scheduler, compile,
 };
 
 const SGEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nt, arch = sm_80);
@@ -14,7 +13,11 @@ const SGEMM: CompiledKernel = kernel!(plan = "sgemm-maxas-128", trans = nt, arch
 #[test]
 fn a_compiled_kernel_is_its_plan() {
     let operands: Operands = "nt".parse().expect("operands");
-    let plan = plan_named(SGEMM.plan).expect("the plan");
+    let plan = SGEMM
+        .plan
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("the plan");
     let emitted = plan.emit(operands, Arch(80)).expect("emitted");
     assert_eq!(SGEMM.ptx, emitted.ptx);
     assert_eq!(SGEMM.entry, emitted.kernel);
@@ -54,21 +57,20 @@ fn a_compiled_kernel_is_its_plan() {
 
 #[test]
 fn every_plan_can_be_compiled_in() {
-    for plan in plans() {
-        let anatomy = plan.anatomy();
-        let transposes = |operands: &Operands| anatomy.transposed(*operands) != [false; 2];
+    for plan in Config::table().map(Config::kernel) {
+        let transposes = |operands: &Operands| plan.transposed(*operands) != [false; 2];
         let mut all = Operands::ALL.into_iter();
         let operands = all.find(|o| !transposes(o)).expect("one as it lies");
-        let parts = compile(plan.as_ref(), operands, plan.min_arch())
+        let parts = compile(&plan, operands, plan.min_arch())
             .unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
-        // Tiles that are dealt out are those of 8192x8192, in both directions of C.
-        let least = match anatomy.turns {
-            Turns::Dealt => (1 << 13) - 1,
-            Turns::One | Turns::Rectangle => 1 << 20,
+        // The tiles of a linear schedule are those of 8192x8192, in both directions of C.
+        let least = match plan.scheduler {
+            Scheduler::Persistent(Order::Linear) => (1 << 13) - 1,
+            Scheduler::Grid | Scheduler::Persistent(Order::Rectangle) => 1 << 20,
         };
         assert!(parts.limits.iter().all(|&l| l > least), "{parts:?}");
         if let Some(other) = Operands::ALL.into_iter().find(transposes) {
-            let error = compile(plan.as_ref(), other, plan.min_arch()).expect_err("a transpose");
+            let error = compile(&plan, other, plan.min_arch()).expect_err("a transpose");
             let take = format!("take {operands}");
             assert!(error.to_string().contains(&take), "{error}");
         }
@@ -79,7 +81,7 @@ fn every_plan_can_be_compiled_in() {
 const BOXES: [CompiledKernel; 2] = [
     kernel!(plan = "wgmma-f16-128x256x64", trans = tn, arch = sm_90),
     kernel!(
-        plan = "wgmma-tf32-128x256x32-persistent-cluster2x1",
+        plan = "wgmma-tf32-128x256x32+persistent+cluster2x1",
         trans = nt,
         arch = sm_90
     ),
@@ -89,7 +91,11 @@ const BOXES: [CompiledKernel; 2] = [
 fn a_compiled_kernel_has_the_tensor_maps_of_its_plan() {
     for kernel in BOXES {
         let operands: Operands = kernel.trans.parse().expect("operands");
-        let plan = plan_named(kernel.plan).expect("the plan");
+        let plan = kernel
+            .plan
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("the plan");
         // Rows that begin lines, some of them apart from each other.
         for (sizes, more) in [
             ([128, 256, 64], 0),
@@ -101,7 +107,7 @@ fn a_compiled_kernel_has_the_tensor_maps_of_its_plan() {
             for ld in [&mut problem.lda, &mut problem.ldb, &mut problem.ldc] {
                 *ld += more;
             }
-            let plan = plan.adapt(&problem, Schedule::default());
+            let plan = plan.specialize(&problem, Schedule::default());
             let launch = plan
                 .expect("it serves")
                 .launch(&problem)

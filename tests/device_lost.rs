@@ -10,8 +10,7 @@ use tilewright::gpu::LaunchConfig;
 use tilewright::host::Inputs;
 use tilewright::host::devices::{DeviceGemm, Devices, DevicesRunError, OnDevices};
 use tilewright::kernels::devices::Placement;
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands, Schedule};
 
 /// Ends the context of the GPU that it runs on.
 const TRAP: &str =
@@ -34,7 +33,12 @@ fn a_gpu_that_is_lost_in_the_middle_is_one_error_and_no_hang() {
     let problem = Gemm::packed(4096, 4096, 4096, Operands::ALL[0]);
     let placement = Placement::parse("rows,columns,columns", &problem, count).unwrap();
     let plan = |local: &Gemm| {
-        Ok::<_, DevicesRunError>(plan_named("sgemm-128x128x16")?.adapt(local, Schedule::default())?)
+        Ok::<_, DevicesRunError>(
+            "sgemm-128x128x16"
+                .parse::<Config>()
+                .map(Config::kernel)?
+                .specialize(local, Schedule::default())?,
+        )
     };
     let product = DeviceGemm::new(&problem, &placement, DataType::F32, Arch(80), plan).unwrap();
     let inputs = Inputs::random(&problem, DataType::F32, 1);

@@ -11,9 +11,8 @@ use tilewright::host::{Inputs, check};
 use tilewright::kernels::devices::{
     Action, Addend, Buffer, Content, DevicesError, Operand, Placement, Program, Region,
 };
-use tilewright::kernels::gemm::registry::plan_named;
 use tilewright::kernels::gemm::{
-    Activation, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule,
+    Activation, Bias, Config, DataType, Epilogue, Gemm, Operands, Schedule, Specialized,
 };
 
 mod common;
@@ -37,10 +36,10 @@ const SHARDS: [&str; 9] = [
     "rows,columns,replicas",
 ];
 
-fn named(name: &'static str) -> impl Fn(&Gemm) -> Result<Box<dyn Plan>, DevicesRunError> {
+fn named(name: &'static str) -> impl Fn(&Gemm) -> Result<Specialized, DevicesRunError> {
     move |local| {
-        let plan = plan_named(name)?;
-        Ok(plan.adapt(local, Schedule::default())?)
+        let plan = name.parse::<Config>().map(Config::kernel)?;
+        Ok(plan.specialize(local, Schedule::default())?)
     }
 }
 

@@ -8,13 +8,10 @@ use tilewright::codegen::ir::{Cmp, Element};
 use tilewright::codegen::value::Predicate;
 use tilewright::host::{Arg, GemmKernel, Inputs, Matrix, On, Role, run};
 use tilewright::kernels::gemm::epilogue::{Function, Input};
-use tilewright::kernels::gemm::mma_sync::PLANS;
 use tilewright::kernels::gemm::{
-    ArgumentValue, Batch, Bias, DataType, Epilogue, FusedPlan, Gemm, Operands, Plan, PlanError,
-    Schedule, Trans,
+    ArgumentValue, Batch, Bias, Config, DataType, Epilogue, Gemm, Operands, PlanError, Schedule,
+    Specialized, Trans,
 };
-use tilewright::kernels::sources::maxas::SgemmPlan;
-use tilewright::kernels::sources::outer::OuterPlan;
 
 /// Sizes and schedules: one element, a tile, and more than tiles in every direction, with rows aligned to 16 bytes and to single elements.
 const CASES: [([u64; 3], Schedule); 8] = [
@@ -46,18 +43,9 @@ const WHOLE: Schedule = Schedule {
 };
 
 /// A plan with an epilogue.
-fn fused(name: &str, finish: Function) -> FusedPlan {
-    let simt = SgemmPlan::ALL.into_iter().find(|p| p.name() == name);
-    let outer = OuterPlan::ALL.into_iter().find(|p| p.name() == name);
-    let fused = if let Some(plan) = simt {
-        plan.with_epilogue(finish)
-    } else if let Some(plan) = outer {
-        plan.with_epilogue(finish)
-    } else {
-        let plan = PLANS.iter().find(|p| p.name() == name).expect("a plan");
-        plan.with_epilogue(finish)
-    };
-    fused.expect("an epilogue that fits")
+fn fused(name: &str, finish: Function) -> Specialized {
+    let config: Config = name.parse().expect("a configuration");
+    config.with_epilogue(finish).expect("an epilogue that fits")
 }
 
 /// The sums of a problem, row by row.
@@ -82,7 +70,7 @@ fn sums(problem: &Gemm, inputs: &Inputs) -> Vec<f64> {
 
 /// C of one run, which was clean, wrote nothing between the rows, and counted the wavefronts that were proven.
 fn result(
-    plan: &dyn Plan,
+    plan: &Specialized,
     problem: &Gemm,
     schedule: Schedule,
     inputs: &Inputs,
@@ -107,12 +95,12 @@ fn vector(len: u64, seed: u64) -> Vec<f32> {
 
 /// What every check is for: each case of [`CASES`] that the family has, all transposes in turn, on a plan.
 fn cases(
-    plan: &dyn Plan,
+    plan: &Specialized,
     output: Element,
     mut check: impl FnMut(&Gemm, Schedule, &Inputs, &[f64]),
 ) {
     for (i, ([m, n, k], schedule)) in CASES.into_iter().enumerate() {
-        if plan.data_type() == DataType::F32 && schedule != WHOLE {
+        if plan.data_type == DataType::F32 && schedule != WHOLE {
             continue;
         }
         let operands = Operands::ALL[i % 4];
@@ -121,7 +109,7 @@ fn cases(
         if i % 2 == 1 {
             problem.ldc += 8;
         }
-        let inputs = Inputs::random(&problem, plan.data_type(), i as u64);
+        let inputs = Inputs::random(&problem, plan.data_type, i as u64);
         check(&problem, schedule, &inputs, &sums(&problem, &inputs));
     }
 }
@@ -255,7 +243,7 @@ fn a_bias_and_silu_follow_each_column() {
     for (name, output) in [
         ("mma-tf32-64x64x16", Element::F32),
         ("mma-bf16-64x64x32", Element::Bf16),
-        ("mma-f16-64x64x32-sm75", Element::F16),
+        ("mma-f16-64x64x32+sm75", Element::F16),
         ("mma-f16acc16-64x64x32", Element::F32),
         ("sgemm-maxas-64", Element::F32),
         ("sgemm-maxas-128", Element::F32),
@@ -433,7 +421,7 @@ fn inputs_are_in_the_launch_contract() {
             lda: 128,
             ..problem
         };
-        let plan = plan.adapt(&problem, schedule).expect("a plan");
+        let plan = plan.specialize(&problem, schedule).expect("a plan");
         let kernel = plan.emit(problem.operands, Arch(80)).expect("a kernel");
         let launch = plan.launch(&problem).expect("valid").expect("work");
         for launch in launch.sequence() {
@@ -487,8 +475,7 @@ fn inputs_are_in_the_launch_contract() {
 /// Every refusal says what does not fit and what would.
 #[test]
 fn what_does_not_fit_is_refused() {
-    let plan = PLANS.iter().find(|p| p.name() == "mma-f16-64x64x32");
-    let plan = *plan.expect("a plan");
+    let plan: Config = "mma-f16-64x64x32".parse().expect("a configuration");
     let same = |name: &str| Function::new(name, |_, _| Ok(()));
     for (finish, what) in [
         (same("two words"), "a name is a letter"),
@@ -535,7 +522,7 @@ fn what_does_not_fit_is_refused() {
 
     let problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
     let refused = |finish: Function, problem: Gemm| -> PlanError {
-        let adapted = plan_of(finish).adapt(&problem, WHOLE);
+        let adapted = plan_of(finish).specialize(&problem, WHOLE);
         adapted.map(|_| ()).expect_err("refused")
     };
     let bias = Epilogue {

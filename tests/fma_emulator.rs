@@ -8,9 +8,9 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::ParamKind;
 use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Options, Report, run};
 use tilewright::host::{EmulatedRun, Inputs, Matrix, check, emulate};
-use tilewright::kernels::gemm::{ArgumentValue, DataType, Emitted, Gemm, Operands, Plan};
-use tilewright::kernels::sources::maxas::SgemmPlan;
-use tilewright::kernels::sources::outer::OuterPlan;
+use tilewright::kernels::gemm::{
+    ArgumentValue, Config, DataType, Emitted, Gemm, Mainloop, Operands, Specialized,
+};
 
 /// Everything that the sanitizer can look for.
 fn strict() -> Options {
@@ -21,18 +21,27 @@ fn strict() -> Options {
     }
 }
 
-/// All plans of both families.
-fn plans() -> Vec<Box<dyn Plan>> {
-    let simt = SgemmPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
-    let outer = OuterPlan::ALL.iter().map(|p| Box::new(*p) as Box<dyn Plan>);
-    simt.chain(outer).collect()
+/// The kernels of the sources.
+const SOURCES: [&str; 4] = [
+    "sgemm-maxas-64",
+    "sgemm-maxas-128",
+    "dgemm-4x4",
+    "sgemm-r700-64",
+];
+
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
 }
 
-fn kernel(plan: &dyn Plan, operands: Operands) -> Emitted {
+fn plans() -> Vec<Specialized> {
+    SOURCES.map(named).to_vec()
+}
+
+fn kernel(plan: &Specialized, operands: Operands) -> Emitted {
     plan.emit(operands, Arch(80)).expect("the plan proves")
 }
 
-fn emulated(plan: &dyn Plan, kernel: &Emitted, problem: &Gemm, inputs: &Inputs) -> EmulatedRun {
+fn emulated(plan: &Specialized, kernel: &Emitted, problem: &Gemm, inputs: &Inputs) -> EmulatedRun {
     let run = emulate(plan, kernel, problem, inputs, &strict()).expect("the emulator runs it");
     if let Some(report) = &run.report {
         let first = report.findings.first();
@@ -41,21 +50,26 @@ fn emulated(plan: &dyn Plan, kernel: &Emitted, problem: &Gemm, inputs: &Inputs) 
     run
 }
 
-fn assert_right(plan: &dyn Plan, problem: &Gemm, inputs: &Inputs, run: &EmulatedRun) {
-    let check = check(problem, plan.data_type(), inputs, &run.c).expect("shapes agree");
+fn assert_right(plan: &Specialized, problem: &Gemm, inputs: &Inputs, run: &EmulatedRun) {
+    let check = check(problem, plan.data_type, inputs, &run.c).expect("shapes agree");
     assert!(check.gaps_untouched, "{}, {problem:?}", plan.name());
     assert!(check.passed, "{}, {problem:?}: {check:?}", plan.name());
 }
 
 /// The wavefronts that the emulator counted for each execution of each shared access are those that the plan proved for all. Without
 /// terms in the sums, the loops of the outer products have no turn: nothing is read from a stage.
-fn assert_proven_wavefronts(plan: &dyn Plan, kernel: &Emitted, problem: &Gemm, run: &EmulatedRun) {
+fn assert_proven_wavefronts(
+    plan: &Specialized,
+    kernel: &Emitted,
+    problem: &Gemm,
+    run: &EmulatedRun,
+) {
     assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
     let no_turn = problem.k == 0 || problem.alpha == 0.0;
     for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
         assert_eq!(proven.access, counted.access);
         let expected = Some((proven.wavefronts, proven.wavefronts));
-        let outer = OuterPlan::ALL.iter().any(|p| p.name() == plan.name());
+        let outer = matches!(plan.mainloop, Mainloop::OuterProduct(_));
         let none = outer && no_turn && proven.access.starts_with("read");
         let expected = if none { None } else { expected };
         assert_eq!(
@@ -68,12 +82,12 @@ fn assert_proven_wavefronts(plan: &dyn Plan, kernel: &Emitted, problem: &Gemm, r
     }
 }
 
-fn two_hundred_problems(plan: &dyn Plan) {
+fn two_hundred_problems(plan: &Specialized) {
     let kernels = Operands::ALL.map(|operands| kernel(plan, operands));
     for (seed, problem) in (0..).zip(common::problems(200, 2)) {
         let at = Operands::ALL.iter().position(|&o| o == problem.operands);
         let kernel = &kernels[at.expect("one of four")];
-        let inputs = Inputs::random(&problem, plan.data_type(), seed);
+        let inputs = Inputs::random(&problem, plan.data_type, seed);
         let run = emulated(plan, kernel, &problem, &inputs);
         assert_right(plan, &problem, &inputs, &run);
         match run.report {
@@ -85,22 +99,22 @@ fn two_hundred_problems(plan: &dyn Plan) {
 
 #[test]
 fn two_hundred_random_problems_of_sgemm_maxas_64() {
-    two_hundred_problems(&SgemmPlan::MAXAS_64);
+    two_hundred_problems(&named("sgemm-maxas-64"));
 }
 
 #[test]
 fn two_hundred_random_problems_of_sgemm_maxas_128() {
-    two_hundred_problems(&SgemmPlan::MAXAS_128);
+    two_hundred_problems(&named("sgemm-maxas-128"));
 }
 
 #[test]
 fn two_hundred_random_problems_of_dgemm_4x4() {
-    two_hundred_problems(&OuterPlan::DGEMM_4X4);
+    two_hundred_problems(&named("dgemm-4x4"));
 }
 
 #[test]
 fn two_hundred_random_problems_of_sgemm_r700_64() {
-    two_hundred_problems(&OuterPlan::SGEMM_R700_64);
+    two_hundred_problems(&named("sgemm-r700-64"));
 }
 
 /// What makes the 200 problems worth their time: they are not all alike.
@@ -131,9 +145,9 @@ fn the_main_loop_and_the_rest_agree() {
                     problem.ldb = problem.ldb.next_multiple_of(4) + more;
                     problem.ldc += more;
                     (problem.alpha, problem.beta) = (1.5, -0.5);
-                    let inputs = Inputs::random(&problem, plan.data_type(), k);
-                    let run = emulated(&*plan, &kernel(&*plan, operands), &problem, &inputs);
-                    assert_right(&*plan, &problem, &inputs, &run);
+                    let inputs = Inputs::random(&problem, plan.data_type, k);
+                    let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
+                    assert_right(&plan, &problem, &inputs, &run);
                 }
             }
         }
@@ -159,7 +173,7 @@ fn the_fragment_reads_profit_from_the_pair_rule() {
 /// The stores of the outer products, too.
 #[test]
 fn every_access_of_a_stage_of_outer_products_is_free_of_conflicts() {
-    for plan in OuterPlan::ALL {
+    for plan in ["dgemm-4x4", "sgemm-r700-64"].map(named) {
         for operands in Operands::ALL {
             let proof = plan.prove(operands).expect("it proves");
             assert_eq!(proof.accesses.len(), 4);
@@ -178,8 +192,8 @@ fn no_rows_or_no_columns_is_nothing_to_do() {
                 let mut problem = Gemm::packed(m, n, 70, operands);
                 problem.beta = 0.5;
                 assert_eq!(plan.launch(&problem), Ok(None));
-                let inputs = Inputs::random(&problem, plan.data_type(), 1);
-                let run = emulated(&*plan, &kernel(&*plan, operands), &problem, &inputs);
+                let inputs = Inputs::random(&problem, plan.data_type, 1);
+                let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
                 assert!(run.report.is_none());
                 assert_eq!(run.c, inputs.c);
             }
@@ -195,11 +209,11 @@ fn no_terms_in_the_sums_gives_beta_c() {
             for beta in [0.0, 1.0, -0.375, 1.1] {
                 let mut problem = Gemm::packed(70, 133, 0, operands);
                 (problem.alpha, problem.beta, problem.ldc) = (2.5, beta, 135);
-                let inputs = Inputs::random(&problem, plan.data_type(), 2);
-                let run = emulated(&*plan, &kernel(&*plan, operands), &problem, &inputs);
+                let inputs = Inputs::random(&problem, plan.data_type, 2);
+                let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
                 for (r, c) in (0..70).flat_map(|r| (0..133).map(move |c| (r, c))) {
                     let old = inputs.c.at(r, c);
-                    let expected = match plan.data_type() {
+                    let expected = match plan.data_type {
                         DataType::F64 => beta * old,
                         _ => f64::from(beta as f32 * old as f32),
                     };
@@ -219,24 +233,24 @@ fn beta_zero_and_alpha_zero_do_not_spread_nan() {
         for operands in Operands::ALL {
             let mut problem = Gemm::packed(129, 67, 21, operands);
             problem.ldc = 69;
-            let mut inputs = Inputs::random(&problem, plan.data_type(), 3);
+            let mut inputs = Inputs::random(&problem, plan.data_type, 3);
             inputs.c = inputs.c.filled(f64::NAN);
-            let run = emulated(&*plan, &kernel(&*plan, operands), &problem, &inputs);
-            assert_right(&*plan, &problem, &inputs, &run);
+            let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
+            assert_right(&plan, &problem, &inputs, &run);
 
             (problem.alpha, problem.beta) = (0.0, -1.0);
-            let mut inputs = Inputs::random(&problem, plan.data_type(), 4);
+            let mut inputs = Inputs::random(&problem, plan.data_type, 4);
             inputs.a = inputs.a.filled(f64::NAN);
             inputs.b = inputs.b.filled(f64::INFINITY);
-            let run = emulated(&*plan, &kernel(&*plan, operands), &problem, &inputs);
-            assert_right(&*plan, &problem, &inputs, &run);
+            let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
+            assert_right(&plan, &problem, &inputs, &run);
         }
     }
 }
 
 /// Runs with buffers of the caller's: addresses of A, B and C.
 fn on_buffers(
-    plan: &dyn Plan,
+    plan: &Specialized,
     problem: &Gemm,
     memory: &mut GlobalMemory,
     [a, b, c]: [u64; 3],
@@ -284,7 +298,7 @@ fn beta_zero_never_reads_c() {
     for plan in plans() {
         for operands in Operands::ALL {
             let mut problem = Gemm::packed(65, 130, 9, operands);
-            let inputs = Inputs::random(&problem, plan.data_type(), 4);
+            let inputs = Inputs::random(&problem, plan.data_type, 4);
             for (beta, clean) in [(0.0, true), (-0.0, true), (1.0, false)] {
                 problem.beta = beta;
                 let mut memory = GlobalMemory::new();
@@ -292,7 +306,7 @@ fn beta_zero_never_reads_c() {
                 let b = placed(&mut memory, &inputs.b, 0);
                 let room = inputs.c.bytes.len() as u64;
                 let c = memory.alloc(room, 256).expect("an allocation");
-                let report = on_buffers(&*plan, &problem, &mut memory, [a, b, c]);
+                let report = on_buffers(&plan, &problem, &mut memory, [a, b, c]);
                 let found = &report.findings;
                 assert_eq!(
                     report.is_clean(),
@@ -318,10 +332,10 @@ fn alpha_zero_never_reads_a_or_b() {
             ] {
                 let mut problem = Gemm::packed(128, 130, k, operands);
                 (problem.alpha, problem.beta) = (alpha, 0.5);
-                let c = Inputs::random(&problem, plan.data_type(), 5).c;
+                let c = Inputs::random(&problem, plan.data_type, 5).c;
                 let mut memory = GlobalMemory::new();
                 let at = placed(&mut memory, &c, 0);
-                let report = on_buffers(&*plan, &problem, &mut memory, [0x1000, 0x2000, at]);
+                let report = on_buffers(&plan, &problem, &mut memory, [0x1000, 0x2000, at]);
                 let found = report.findings.first();
                 assert_eq!(
                     report.is_clean(),
@@ -349,16 +363,16 @@ fn alpha_zero_never_reads_a_or_b() {
 #[test]
 fn operands_need_no_alignment_beyond_an_element() {
     for plan in plans() {
-        let element = u64::from(plan.data_type().bytes());
+        let element = u64::from(plan.data_type.bytes());
         for operands in Operands::ALL {
             let problem = Gemm::packed(128, 128, 40, operands);
-            let inputs = Inputs::random(&problem, plan.data_type(), 7);
+            let inputs = Inputs::random(&problem, plan.data_type, 7);
             let mut results = Vec::new();
             for shift in (0..16).step_by(element as usize) {
                 let mut memory = GlobalMemory::new();
                 let all = [&inputs.a, &inputs.b, &inputs.c];
                 let at = all.map(|m| placed(&mut memory, m, shift));
-                let report = on_buffers(&*plan, &problem, &mut memory, at);
+                let report = on_buffers(&plan, &problem, &mut memory, at);
                 let found = &report.findings;
                 assert!(
                     report.is_clean(),

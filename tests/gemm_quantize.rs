@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::{Arg, GemmKernel, On, run};
-use tilewright::kernels::gemm::mma_sync::PLANS;
 use tilewright::kernels::gemm::{Gemm, Operands, Schedule};
 
 /// What the command gives for these flags.
@@ -80,11 +79,8 @@ fn ties_infinities_and_nan_are_those_of_pytorch() {
     let b: Vec<f16> = (0..n * k)
         .map(|i| if i % k == 0 { f16::ONE } else { f16::ZERO })
         .collect();
-    let plan = PLANS
-        .iter()
-        .find(|p| p.data_type.to_string() == "f16")
-        .expect("a plan");
-    let plan = example::quantized(*plan).expect("a plan");
+    let config = "mma-f16-128x256x64".parse().expect("a configuration");
+    let plan = example::quantized(config).expect("a plan");
     let mut problem = Gemm::packed(m as u64, n as u64, k as u64, Operands::ALL[1]);
     problem.output = Some(Element::S8);
     let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(80)).expect("a kernel");

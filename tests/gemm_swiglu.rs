@@ -11,8 +11,7 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::{Arg, BufferElement, GemmKernel, On, run};
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::mma_sync::PLANS;
-use tilewright::kernels::gemm::{Batch, DataType, Gemm, Operands, Plan, Schedule};
+use tilewright::kernels::gemm::{Batch, Config, DataType, Gemm, Operands, Schedule};
 
 /// What the command gives for these flags.
 fn command(flags: &str) -> Result<Value, (String, String)> {
@@ -78,8 +77,8 @@ fn specials<T: BufferElement + Into<f64>>(data_type: DataType, numbers: &[f64], 
     };
     let (a, gate, up) = (operand(numbers), operand(&[1.0; 3]), operand(&signs));
     let name = format!("mma-{data_type}-64x64x32");
-    let plan = PLANS.iter().find(|p| p.name() == name).expect("a plan");
-    let plan = example::swiglu(*plan).expect("a plan");
+    let config = name.parse().expect("a configuration");
+    let plan = example::swiglu(config).expect("a plan");
     let problem = Gemm::packed(m as u64, n as u64, k as u64, Operands::ALL[1]);
     let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(80)).expect("a kernel");
     let args = [
@@ -186,11 +185,8 @@ fn absurd_input_is_refused() {
 /// A dual plan names what it does not support, and a function that asks for a second product is refused where there is only one.
 #[test]
 fn what_a_dual_product_lacks_is_refused() {
-    let plan = PLANS
-        .iter()
-        .find(|p| p.name() == "mma-f16-64x64x32")
-        .expect("a plan");
-    let dual = example::swiglu(*plan).expect("a plan");
+    let plan: Config = "mma-f16-64x64x32".parse().expect("a configuration");
+    let dual = example::swiglu(plan).expect("a plan");
     let problem = Gemm::packed(64, 64, 64, Operands::ALL[1]);
     let batch = Batch {
         count: 2,
@@ -214,7 +210,7 @@ fn what_a_dual_product_lacks_is_refused() {
         (Gemm { batch, ..problem }, Schedule::default()),
     ] {
         let error = dual
-            .adapt(&problem, schedule)
+            .specialize(&problem, schedule)
             .map(|_| ())
             .expect_err("refused");
         assert_eq!(error.code(), "unsupported");

@@ -17,10 +17,11 @@ use tilewright::codegen::Arch;
 use tilewright::gpu::ptxas::{self, PtxasError};
 use tilewright::gpu::{Gpu, GpuError};
 use tilewright::host::{Inputs, Matrix, check, launch_on};
-use tilewright::kernels::gemm::registry::plans;
-use tilewright::kernels::gemm::{DataType, Emitted, Gemm, Operands, Plan, Schedule, Units};
-use tilewright::kernels::sources::maxas::SgemmPlan;
-use tilewright::kernels::sources::outer::OuterPlan;
+use tilewright::kernels::gemm::{Config, DataType, Emitted, Gemm, Operands, Schedule, Specialized};
+
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
 
 /// The first GPU, opened once for all tests; none on a machine without one. Anything else that keeps it from being opened is a failure.
 fn first_gpu() -> Option<&'static Gpu> {
@@ -129,7 +130,7 @@ fn arch(gpu: &Gpu) -> Arch {
 /// Runs a plan, and compares C with the reference; what lies beside the operands is as it was, and a second run gives the same bits.
 fn assert_runs_right(
     (gpu, spent): (&Gpu, &Spent),
-    plan: &dyn Plan,
+    plan: &Specialized,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
@@ -151,19 +152,19 @@ fn assert_runs_right(
         again.c.bytes == c.bytes,
         "{what}: the second run gave other bits"
     );
-    let check = spent.on(Phase::Check, || check(problem, plan.data_type(), inputs, c));
+    let check = spent.on(Phase::Check, || check(problem, plan.data_type, inputs, c));
     let check = check.expect("shapes agree");
     assert!(check.passed, "{what}: {check:?}");
 }
 
-fn fifty_problems(plan: &dyn Plan) {
+fn fifty_problems(plan: &Specialized) {
     let Some(gpu) = compiled() else { return };
     let spent = Spent::new();
     let emit = |o| plan.emit(o, arch(gpu)).expect("the plan proves");
     let kernels = spent.on(Phase::Emit, || Operands::ALL.map(emit));
     for (seed, problem) in (0..).zip(common::problems(50, 3)) {
         let at = Operands::ALL.iter().position(|&o| o == problem.operands);
-        let inputs = Inputs::random(&problem, plan.data_type(), seed);
+        let inputs = Inputs::random(&problem, plan.data_type, seed);
         let kernel = &kernels[at.expect("one of four")];
         let what = format!("{}, {problem:?}", plan.name());
         assert_runs_right((gpu, &spent), plan, kernel, &problem, &inputs, &what);
@@ -173,22 +174,22 @@ fn fifty_problems(plan: &dyn Plan) {
 
 #[test]
 fn fifty_random_problems_64() {
-    fifty_problems(&SgemmPlan::MAXAS_64);
+    fifty_problems(&named("sgemm-maxas-64"));
 }
 
 #[test]
 fn fifty_random_problems_128() {
-    fifty_problems(&SgemmPlan::MAXAS_128);
+    fifty_problems(&named("sgemm-maxas-128"));
 }
 
 #[test]
 fn fifty_random_problems_of_dgemm_4x4() {
-    fifty_problems(&OuterPlan::DGEMM_4X4);
+    fifty_problems(&named("dgemm-4x4"));
 }
 
 #[test]
 fn fifty_random_problems_of_sgemm_r700_64() {
-    fifty_problems(&OuterPlan::SGEMM_R700_64);
+    fifty_problems(&named("sgemm-r700-64"));
 }
 
 /// Fifty random problems of every plan of f32 by fused multiply-adds in the family of `mma.sync`: epilogues, batches, split sums and packing
@@ -203,13 +204,13 @@ fn fifty_random_problems_of_every_f32_plan() {
     for plan in plans {
         let spent = Spent::new();
         let served = drawn.iter().filter(|case| {
-            case.problem.batch.count == 1 || plan.adapt(&case.problem, case.schedule).is_ok()
+            case.problem.batch.count == 1 || plan.specialize(&case.problem, case.schedule).is_ok()
         });
         let served: Vec<&Case> = served.take(50).collect();
         assert_eq!(served.len(), 50, "{}: too few cases are drawn", plan.name());
         served.into_par_iter().for_each(|case| {
-            let (_, adapted) = adapted(std::iter::once(plan.as_ref()), case);
-            assert_right((gpu, &spent), adapted.as_ref(), case, false);
+            let (_, adapted) = adapted(std::iter::once(&plan), case);
+            assert_right((gpu, &spent), &adapted, case, false);
         });
         common::say(&format!("{}: 50 problems passed {spent}", plan.name()));
     }
@@ -220,14 +221,15 @@ fn fifty_random_problems_of_every_f32_plan() {
 fn edge_cases() {
     let Some(gpu) = assembled() else { return };
     let spent = Spent::new();
-    let simt = SgemmPlan::ALL
-        .iter()
-        .map(|plan| Box::new(*plan) as Box<dyn Plan>);
-    let outer = OuterPlan::ALL
-        .iter()
-        .map(|plan| Box::new(*plan) as Box<dyn Plan>);
-    for plan in simt.chain(outer) {
-        let plan = plan.as_ref();
+    for plan in [
+        "sgemm-maxas-64",
+        "sgemm-maxas-128",
+        "dgemm-4x4",
+        "sgemm-r700-64",
+    ]
+    .map(named)
+    {
+        let plan = &plan;
         for operands in Operands::ALL {
             let emitted = spent.on(Phase::Emit, || plan.emit(operands, arch(gpu)));
             let kernel = emitted.expect("the plan proves");
@@ -239,7 +241,7 @@ fn edge_cases() {
             ] {
                 let mut problem = Gemm::packed(131, 70, k, operands);
                 (problem.alpha, problem.beta, problem.ldc) = (alpha, beta, 73);
-                let mut inputs = Inputs::random(&problem, plan.data_type(), 8);
+                let mut inputs = Inputs::random(&problem, plan.data_type, 8);
                 if alpha == 0.0 {
                     inputs.a = inputs.a.filled(f64::NAN);
                     inputs.b = inputs.b.filled(f64::NAN);
@@ -269,8 +271,8 @@ fn two_hundred_problems(data_type: DataType, share: usize) {
     let mine: Vec<_> = (share..cases.len()).step_by(SHARES).collect();
     mine.par_iter().for_each(|&i| {
         let turn = plans.iter().cycle().skip(i % plans.len());
-        let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), &cases[i]);
-        assert_right((gpu, &spent), plan.as_ref(), &cases[i], false);
+        let (_, plan) = adapted(turn.take(plans.len()), &cases[i]);
+        assert_right((gpu, &spent), &plan, &cases[i], false);
     });
     common::say(&format!(
         "{data_type}: {} of {} problems passed {spent}",
@@ -280,7 +282,7 @@ fn two_hundred_problems(data_type: DataType, share: usize) {
 }
 
 /// The plans of a type that an architecture runs; says so if there are none.
-fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Box<dyn Plan>>> {
+fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Specialized>> {
     let mut plans = plans_of(data_type);
     plans.retain(|plan| plan.runs_on(arch));
     if plans.is_empty() {
@@ -292,8 +294,8 @@ fn plans_on(data_type: DataType, arch: Arch) -> Option<Vec<Box<dyn Plan>>> {
 }
 
 /// Numbers, gaps and what lies beside the operands. With `poisoned`, what BLAS promises not to read is NaN.
-fn assert_right((gpu, spent): (&Gpu, &Spent), plan: &dyn Plan, case: &Case, poisoned: bool) {
-    let (problem, data_type) = (&case.problem, plan.data_type());
+fn assert_right((gpu, spent): (&Gpu, &Spent), plan: &Specialized, case: &Case, poisoned: bool) {
+    let (problem, data_type) = (&case.problem, plan.data_type);
     let what = format!("{}, {case:?}", plan.name());
     let emitted = spent.on(Phase::Emit, || plan.emit(problem.operands, arch(gpu)));
     let kernel = emitted.unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -317,7 +319,7 @@ fn edge_cases_of(data_type: DataType) {
     };
     let spent = Spent::new();
     plans.sort_by_key(|plan| {
-        let (m, n, k) = plan.tile();
+        let [m, n, k] = plan.tile();
         m * n * k
     });
     cases(data_type, 16, 10)
@@ -329,8 +331,8 @@ fn edge_cases_of(data_type: DataType) {
                 2 => case.problem.k = 0,
                 _ => (case.problem.alpha, case.problem.beta) = (0.0, 0.0),
             }
-            let (_, plan) = adapted(plans.iter().map(AsRef::as_ref), &case);
-            assert_right((gpu, &spent), plan.as_ref(), &case, true);
+            let (_, plan) = adapted(plans.iter(), &case);
+            assert_right((gpu, &spent), &plan, &case, true);
         });
     common::say(&format!("{data_type}: the edge cases passed {spent}"));
 }
@@ -340,8 +342,8 @@ fn edge_cases_of(data_type: DataType) {
 fn plans_of_warpgroups() {
     let Some(gpu) = assembled() else { return };
     let spent = Spent::new();
-    let mut all = plans();
-    all.retain(|p| p.anatomy().units == Units::Warpgroup && p.runs_on(arch(gpu)));
+    let all = Config::table().filter(|c| c.is_wgmma() && c.runs_on(arch(gpu)));
+    let all: Vec<Config> = all.collect();
     let sizes: [[u64; 3]; 7] = [
         [256, 512, 256],
         [1000, 1000, 1000],
@@ -366,9 +368,9 @@ fn plans_of_warpgroups() {
             schedule: Schedule::default(),
             seed: i as u64,
         };
-        let adapted = plan.adapt(&case.problem, case.schedule);
-        let adapted = adapted.unwrap_or_else(|e| panic!("{}, {case:?}: {e}", plan.name()));
-        assert_right((gpu, &spent), adapted.as_ref(), &case, false);
+        let adapted = plan.specialize(&case.problem, case.schedule);
+        let adapted = adapted.unwrap_or_else(|e| panic!("{plan}, {case:?}: {e}"));
+        assert_right((gpu, &spent), &adapted, &case, false);
     });
     common::say(&format!(
         "{} plans of warpgroups: {} problems passed {spent}",

@@ -14,8 +14,7 @@ use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
 use tilewright::host::{Arg, Inputs, On, check, launch_on, run};
-use tilewright::kernels::gemm::registry::plans;
-use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 
 /// Says that the library is the driver.
 const INSIDE: &str = "TILEWRIGHT_TEST_BY_DRIVER";
@@ -71,22 +70,22 @@ fn the_sample_passes_and_is_clean() {
 
 /// Every plan that the device runs, on one problem with ragged tiles.
 fn every_plan_gives_the_numbers_of_the_reference(gpu: &Gpu) {
-    let mut all = plans();
-    all.retain(|plan| plan.runs_on(Arch(90)));
+    let all = Config::table().filter(|config| config.runs_on(Arch(90)));
+    let all: Vec<_> = all.map(Config::kernel).collect();
     assert!(all.len() > 40, "{} plans", all.len());
     all.par_iter().enumerate().for_each(|(i, plan)| {
-        right(gpu, plan.as_ref(), i);
+        right(gpu, plan, i);
     });
 }
 
-fn right(gpu: &Gpu, plan: &dyn Plan, i: usize) {
+fn right(gpu: &Gpu, plan: &Specialized, i: usize) {
     let operands = Operands::ALL[i % 4];
     let problem = Gemm {
         alpha: 2.0,
         beta: [0.0, -1.0][i / 4 % 2],
         ..Gemm::packed(136, 72, 48, operands)
     };
-    let adapted = match plan.adapt(&problem, Schedule::default()) {
+    let adapted = match plan.specialize(&problem, Schedule::default()) {
         Ok(adapted) => adapted,
         // Of a transpose that the plan does not have.
         Err(PlanError::Unsupported { .. }) => return,
@@ -94,11 +93,11 @@ fn right(gpu: &Gpu, plan: &dyn Plan, i: usize) {
     };
     let kernel = adapted.emit(operands, Arch(90));
     let kernel = kernel.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
-    let inputs = Inputs::random(&problem, plan.data_type(), i as u64);
-    let run = launch_on(gpu, adapted.as_ref(), &kernel, &problem, &inputs, 0);
+    let inputs = Inputs::random(&problem, plan.data_type, i as u64);
+    let run = launch_on(gpu, &adapted, &kernel, &problem, &inputs, 0);
     let run = run.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
     assert!(run.guards_untouched, "{}", plan.name());
-    let check = check(&problem, plan.data_type(), &inputs, &run.c).expect("shapes agree");
+    let check = check(&problem, plan.data_type, &inputs, &run.c).expect("shapes agree");
     assert!(check.passed, "{}: {check:?}", plan.name());
 }
 

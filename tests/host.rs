@@ -7,14 +7,15 @@ use std::collections::BTreeMap;
 
 use common::Random;
 use tilewright::codegen::Arch;
-use tilewright::codegen::ir::{Element, Entry, ParamKind};
+use tilewright::codegen::ir::{Element, ParamKind};
 use tilewright::emulator::{FindingKind, Options};
-use tilewright::host::{EmulatedRun, Inputs, Matrix, check, check_rows, emulate, tolerance};
-use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::host::{
+    GemmKernel, Inputs, Matrix, On, Outcome, RunOptions, check, check_rows, emulate, run_with,
+    tolerance,
+};
 use tilewright::kernels::gemm::{
-    Activation, Alignment, Anatomy, Argument, ArgumentValue, Batch, Bias, DataType, Emitted,
-    Epilogue, Form, Gemm, Launch, NamedLayout, Obligation, Operands, Plan, PlanError, Proof,
-    Schedule, Trans, Turns, Units,
+    Activation, Alignment, Argument, ArgumentValue, Batch, Bias, Config, DataType, Emitted,
+    Epilogue, Gemm, Launch, Operands, Proof, Trans,
 };
 
 /// The bytes of a number in an element type.
@@ -341,11 +342,7 @@ fn gelu_evaluated_in_single_precision_is_within_its_share() {
     assert!((2.0..8.0).contains(&worst), "{worst} units of roundoff");
 }
 
-/// A plan of kernels written by hand, for how they are run.
-struct ByHand {
-    launch: Launch,
-}
-
+/// Kernels written by hand, for how they are run.
 const COPY: &str = "
 .version 7.0
 .target sm_80
@@ -410,73 +407,8 @@ fn copy(kernel: &str, from: ArgumentValue, to: ArgumentValue) -> Launch {
     }
 }
 
-impl Plan for ByHand {
-    fn name(&self) -> String {
-        "by hand".to_owned()
-    }
-    fn data_type(&self) -> DataType {
-        DataType::F32
-    }
-    fn min_arch(&self) -> Arch {
-        Arch(80)
-    }
-    fn tile(&self) -> (u32, u32, u32) {
-        (1, 1, 1)
-    }
-    fn threads(&self) -> u32 {
-        32
-    }
-    fn anatomy(&self) -> Anatomy {
-        Anatomy {
-            data_type: DataType::F32,
-            units: Units::Fma,
-            tile: (1, 1, 1),
-            warps: (1, 1),
-            stages: 2,
-            instruction: (32, 1, 1),
-            asynchronous: false,
-            group: None,
-            turns: Turns::One,
-            form: Form::Plain,
-            cluster: (1, 1),
-        }
-    }
-    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
-        Ok(self.launch.shared_bytes)
-    }
-    fn adapt(&self, _: &Gemm, _: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        Ok(Box::new(Self {
-            launch: self.launch.clone(),
-        }))
-    }
-    fn layouts(&self, _: Operands) -> Result<Vec<NamedLayout>, PlanError> {
-        Ok(Vec::new())
-    }
-    fn claims(&self, _: Operands) -> Result<Vec<Obligation>, PlanError> {
-        Ok(Vec::new())
-    }
-    fn entry_name(&self, _: Operands) -> String {
-        self.launch.kernel.clone()
-    }
-    fn entries(&self, _: Operands, _: Arch) -> Result<Vec<Entry>, PlanError> {
-        Ok(Vec::new())
-    }
-    fn emit(&self, _: Operands, _: Arch) -> Result<Emitted, PlanError> {
-        Ok(Emitted {
-            ptx: COPY.to_owned(),
-            kernel: self.launch.kernel.clone(),
-            proof: Proof::default(),
-            mix: None,
-            address_registers: BTreeMap::new(),
-        })
-    }
-    fn launch(&self, _: &Gemm) -> Result<Option<Launch>, PlanError> {
-        Ok(Some(self.launch.clone()))
-    }
-}
-
 /// Runs launches on a problem whose matrices have 32 words each.
-fn by_hand(launch: Launch, alignment: u32) -> (Inputs, EmulatedRun) {
+fn by_hand(launch: Launch, alignment: u32) -> (Inputs, Outcome) {
     let mut problem = Gemm::packed(4, 8, 8, Operands::ALL[0]);
     (problem.m, problem.epilogue.bias) = (4, Bias::Column);
     problem.alignment = Alignment {
@@ -485,15 +417,23 @@ fn by_hand(launch: Launch, alignment: u32) -> (Inputs, EmulatedRun) {
         c: 16,
     };
     let inputs = Inputs::random(&problem, DataType::F32, 4);
-    let plan = ByHand { launch };
-    let kernel = plan
-        .emit(problem.operands, Arch(80))
-        .expect("it is written");
-    let options = Options {
-        undefined_global: true,
-        ..Options::default()
+    let emitted = Emitted {
+        ptx: COPY.to_owned(),
+        kernel: launch.kernel.clone(),
+        proof: Proof::default(),
+        mix: None,
+        address_registers: BTreeMap::new(),
     };
-    let run = emulate(&plan, &kernel, &problem, &inputs, &options).expect("it runs");
+    let kernel = GemmKernel::by_hand(emitted, launch, (&problem, DataType::F32));
+    let options = RunOptions {
+        emulator: Options {
+            undefined_global: true,
+            ..Options::default()
+        },
+        ..RunOptions::default()
+    };
+    let args = kernel.args(&inputs);
+    let run = run_with(&kernel, On::Emulator, args, &options).expect("it runs");
     (inputs, run)
 }
 
@@ -506,9 +446,9 @@ fn launches_run_in_order_and_share_a_workspace() {
     launch.after = vec![copy("copy", Workspace(256), C)];
     launch.workspace_bytes = 256 + 128;
     let (inputs, run) = by_hand(launch, 16);
-    let report = run.report.expect("something was launched");
+    let report = run.report.as_ref().expect("something was launched");
     assert!(report.is_clean(), "{}", report.findings[0]);
-    assert_eq!(run.c.bytes, inputs.a.bytes);
+    assert_eq!(run.bytes("C").expect("C"), inputs.a.bytes);
     assert_eq!(report.blocks, 3);
     // The loads: one line of `copy`, executed by two launches, and one of `again`.
     let loads: Vec<u64> = report
@@ -524,7 +464,7 @@ fn launches_run_in_order_and_share_a_workspace() {
 }
 
 /// The kinds of findings of a run.
-fn kinds(run: &EmulatedRun) -> Vec<FindingKind> {
+fn kinds(run: &Outcome) -> Vec<FindingKind> {
     let report = run.report.as_ref().expect("something was launched");
     assert_eq!(report.total_findings as usize, report.findings.len());
     report.findings.iter().map(|f| f.kind).collect()
@@ -566,17 +506,12 @@ fn addresses_are_as_odd_as_promised() {
 fn matrices_of_another_problem_are_refused_by_name() {
     let nn = Operands::ALL[0];
     let problem = Gemm::packed(64, 64, 64, nn);
-    let plan = plan_named("mma-f16-64x64x32").expect("it is listed");
+    let plan = "mma-f16-64x64x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("it is listed");
     let kernel = plan.emit(nn, Arch(80)).expect("it proves");
-    let run = |inputs: &Inputs| {
-        emulate(
-            plan.as_ref(),
-            &kernel,
-            &problem,
-            inputs,
-            &Options::default(),
-        )
-    };
+    let run = |inputs: &Inputs| emulate(&plan, &kernel, &problem, inputs, &Options::default());
     let right = Inputs::random(&problem, DataType::F16, 1);
     let c = run(&right).expect("they are the problem's").c;
 
@@ -625,23 +560,20 @@ fn matrices_of_another_problem_are_refused_by_name() {
 
 /// C after a product of 64×64×64 that is scaled by α.
 fn scaled(name: &str, alpha: f64) -> (Gemm, DataType, Inputs, Matrix) {
-    let plan = plan_named(name).expect("it is listed");
+    let plan = name
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("it is listed");
     let nn = Operands::ALL[0];
     let problem = Gemm {
         alpha,
         ..Gemm::packed(64, 64, 64, nn)
     };
     let kernel = plan.emit(nn, Arch(80)).expect("it proves");
-    let inputs = Inputs::random(&problem, plan.data_type(), 3);
-    let run = emulate(
-        plan.as_ref(),
-        &kernel,
-        &problem,
-        &inputs,
-        &Options::default(),
-    );
+    let inputs = Inputs::random(&problem, plan.data_type, 3);
+    let run = emulate(&plan, &kernel, &problem, &inputs, &Options::default());
     let c = run.expect("it runs").c;
-    (problem, plan.data_type(), inputs, c)
+    (problem, plan.data_type, inputs, c)
 }
 
 /// What C has no room for is infinite, and only that.

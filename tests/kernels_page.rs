@@ -9,9 +9,9 @@ use std::fmt::Write;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
-use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
-use tilewright::kernels::gemm::registry::{plan_named, plans};
-use tilewright::kernels::gemm::{Activation, DataType, Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{
+    Activation, Config, DataType, Gemm, Mainloop, Operands, PlanError, Schedule, Specialized,
+};
 
 const PAGE: &str = concat!(
     include_str!("../docs/kernels.md"),
@@ -19,8 +19,11 @@ const PAGE: &str = concat!(
 );
 
 /// The plan that the page takes apart, and its transposes.
-fn example() -> (Box<dyn Plan>, Operands) {
-    let plan = plan_named("mma-f16-128x128x32").expect("it is listed");
+fn example() -> (Specialized, Operands) {
+    let plan = "mma-f16-128x128x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("it is listed");
     (plan, "nn".parse().expect("transposes"))
 }
 
@@ -50,9 +53,11 @@ fn code(cell: &str) -> &str {
 }
 
 /// Bytes of dynamic shared memory of a block.
-fn shared_bytes(plan: &dyn Plan) -> u32 {
+fn shared_bytes(plan: Config) -> u32 {
     let problem = Gemm::packed(1024, 1024, 1024, Operands::ALL[0]);
-    let plan = plan.adapt(&problem, Schedule::default()).expect("aligned");
+    let plan = plan
+        .specialize(&problem, Schedule::default())
+        .expect("aligned");
     let launch = plan.launch(&problem).expect("it serves");
     launch.expect("something to launch").shared_bytes
 }
@@ -86,8 +91,8 @@ impl Grouped {
 }
 
 /// The part of a name behind family and type.
-fn tile_of(plan: &MmaPlan) -> String {
-    let name = plan.name();
+fn tile_of(plan: &Config) -> String {
+    let name = plan.to_string();
     let family = ["sgemm", "wgmma", "mma"].map(|f| format!("{f}-"));
     let tail = family.iter().find_map(|f| name.strip_prefix(f.as_str()));
     let tail = tail.expect("a family");
@@ -96,24 +101,28 @@ fn tile_of(plan: &MmaPlan) -> String {
         .to_owned()
 }
 
+/// Warps multiply by themselves, and copy by `cp.async` where there is that.
+fn is_of_warps(config: &Config) -> bool {
+    matches!(
+        config.mainloop,
+        Mainloop::Simt { .. } | Mainloop::MmaSync { .. }
+    )
+}
+
 /// The tables of all plans, as the page has them.
 fn tables_of_plans() -> String {
     let mut text = String::from(
         "Plans of FMA units without `cp.async`:\n\n| plan | tile | threads | shared memory | from |\n|---|---|---|---|---|\n",
     );
-    let of_family = |name: &str| {
-        let mut all = PLANS.iter().chain(WARPGROUP_PLANS);
-        all.any(|p| p.name() == name)
-    };
     let mut listed = BTreeSet::new();
-    for plan in plans().iter().filter(|p| !of_family(&p.name())) {
-        let (m, n, k) = plan.tile();
-        let kernel = plan.emit(Operands::ALL[0], plan.min_arch());
+    for plan in Config::table().filter(|c| !c.is_wgmma() && !is_of_warps(c)) {
+        let [m, n, k] = plan.tile;
+        let kernel = plan.kernel().emit(Operands::ALL[0], plan.min_arch());
         let kernel = kernel.expect("it proves");
         let (_, bytes) = kernel.ptx.split_once("smem[").expect("shared memory");
         let (bytes, _) = bytes.split_once(']').expect("its size");
         let kibibytes = bytes.parse::<u32>().expect("a number") / 1024;
-        let (name, threads, arch) = (plan.name(), plan.threads(), plan.min_arch());
+        let (name, threads, arch) = (plan.to_string(), plan.threads(), plan.min_arch());
         let _ = writeln!(
             text,
             "| `{name}` | {m}x{n}x{k} | {threads} | {kibibytes} KiB | `{arch}` |"
@@ -123,29 +132,29 @@ fn tables_of_plans() -> String {
     text += "\nPlans of `mma.sync`, and in f32 of FMA units, by `cp.async` (`mma-TYPE-TILE`, `sgemm-TILE`); warps along the rows and the columns of the tile:\n\n";
     text += "| types | tile | warps | stages | shared memory | from |\n|---|---|---|---|---|---|\n";
     let mut rows = Grouped::default();
-    for plan in PLANS {
-        let (tile, (m, n), stages) = (tile_of(plan), plan.warps, plan.stages);
+    for plan in Config::table().filter(is_of_warps) {
+        let (tile, [m, n], stages) = (tile_of(&plan), plan.warps(), plan.stages);
         let (kibibytes, arch) = (shared_bytes(plan) / 1024, plan.min_arch());
         let row = format!("{tile} | {m}x{n} | {stages} | {kibibytes} KiB | `{arch}` |");
         rows.add(plan.data_type, row);
-        listed.insert(plan.name());
+        listed.insert(plan.to_string());
     }
     rows.write(&mut text);
     text += "\nPlans of `wgmma` (`wgmma-TYPE-TILE`), for `sm_90`; consumer warpgroups:\n\n";
     text += "| types | tile | warpgroups | stages | shared memory |\n|---|---|---|---|---|\n";
     let mut rows = Grouped::default();
-    for plan in WARPGROUP_PLANS {
-        let groups = plan.warps.0 * plan.warps.1 / 4;
-        let (tile, stages) = (tile_of(plan), plan.stages);
+    for plan in Config::table().filter(Config::is_wgmma) {
+        let groups = plan.warp_count() / 4;
+        let (tile, stages) = (tile_of(&plan), plan.stages);
         let kibibytes = shared_bytes(plan) / 1024;
         let row = format!("{tile} | {groups} | {stages} | {kibibytes} KiB |");
         rows.add(plan.data_type, row);
-        listed.insert(plan.name());
+        listed.insert(plan.to_string());
         let serves = Arch::ALL.into_iter().filter(|&arch| plan.runs_on(arch));
-        assert_eq!(serves.collect::<Vec<_>>(), [Arch(90)], "{}", plan.name());
+        assert_eq!(serves.collect::<Vec<_>>(), [Arch(90)], "{plan}");
     }
     rows.write(&mut text);
-    let all: BTreeSet<_> = plans().iter().map(|p| p.name()).collect();
+    let all: BTreeSet<_> = Config::table().map(|config| config.to_string()).collect();
     assert_eq!(listed, all);
     text
 }
@@ -161,7 +170,10 @@ fn the_main_loops_are_those_of_the_kernels() {
     let rows = table(header);
     assert!(rows.len() >= 4, "{rows:?}");
     for row in rows {
-        let plan = plan_named(code(row[0])).expect("a plan");
+        let plan = code(row[0])
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("a plan");
         let tn = "tn".parse().expect("transposes");
         let kernel = plan.emit(tn, plan.min_arch()).expect("it proves");
         let mix = kernel.mix.expect("a main loop");
@@ -169,7 +181,7 @@ fn the_main_loops_are_those_of_the_kernels() {
         let mut expected = counts.map(|n| n.to_string()).to_vec();
         let shares = [mix.multiplying(), mix.useful()];
         expected.extend(shares.map(|share| format!("{:.1} %", 100.0 * share)));
-        assert_eq!(row[1..], expected, "{}", plan.name());
+        assert_eq!(row[1..], expected, "{plan}");
     }
 }
 
@@ -195,12 +207,16 @@ fn the_limits_of_shared_memory_are_those_of_the_architectures() {
 fn has(data_type: DataType, change: impl Fn(&mut Gemm)) -> bool {
     let mut problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
     change(&mut problem);
-    let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
-    let mut served = of_type.map(|plan| match plan.adapt(&problem, Schedule::default()) {
-        Ok(_) => true,
-        Err(PlanError::Unsupported { .. }) => false,
-        Err(e) => panic!("{data_type}: {e}"),
-    });
+    let of_type = Config::table()
+        .map(Config::kernel)
+        .filter(|p| p.data_type == data_type);
+    let mut served = of_type.map(
+        |plan| match plan.specialize(&problem, Schedule::default()) {
+            Ok(_) => true,
+            Err(PlanError::Unsupported { .. }) => false,
+            Err(e) => panic!("{data_type}: {e}"),
+        },
+    );
     served.any(|served| served)
 }
 
@@ -237,7 +253,9 @@ fn what_is_supported_is_what_plans_adapt_to() {
             let listed = names(activations).contains(&activation.to_string().as_str());
             assert_eq!(served, listed, "{name}, {activation}");
         }
-        let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
+        let of_type = Config::table()
+            .map(Config::kernel)
+            .filter(|p| p.data_type == data_type);
         let first = of_type.map(|p| p.min_arch()).min().expect("a plan");
         assert_eq!(code(from), first.to_string(), "{name}");
     }
@@ -245,20 +263,21 @@ fn what_is_supported_is_what_plans_adapt_to() {
 
 #[test]
 fn narrow_copies_are_where_the_page_says() {
-    for plan in PLANS {
+    for plan in Config::table().filter(is_of_warps) {
         let odd = |bytes: u32| {
             let mut problem = Gemm::packed(64, 64, 64, Operands::ALL[0]);
             (problem.alignment.a, problem.alignment.b) = (bytes, bytes);
-            plan.adapt(&problem, Schedule::default()).is_ok()
+            plan.specialize(&problem, Schedule::default()).is_ok()
         };
-        let small = [(64, 64), (16, 128), (128, 32), (32, 64), (16, 64)].contains(&plan.tile)
-            || ([(64, 128), (128, 64)].contains(&plan.tile) && plan.threads() == 256);
+        let [m, n, depth] = plan.tile;
+        let small = [[64, 64], [16, 128], [128, 32], [32, 64], [16, 64]].contains(&[m, n])
+            || ([[64, 128], [128, 64]].contains(&[m, n]) && plan.threads() == 256);
         let bytes = plan.data_type.bytes();
         let narrowest = odd(bytes);
         let widened = matches!(plan.data_type, DataType::E4m3 | DataType::E5m2);
-        assert_eq!(odd(8), small, "{}", plan.name());
-        let expected = small && !(widened && (plan.tile, plan.depth) != ((64, 64), 32));
-        assert_eq!(narrowest, expected, "{}", plan.name());
+        assert_eq!(odd(8), small, "{plan}");
+        let expected = small && !(widened && [m, n, depth] != [64, 64, 32]);
+        assert_eq!(narrowest, expected, "{plan}");
     }
 }
 

@@ -12,8 +12,9 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use tilewright::gpu::Gpu;
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{Argument, ArgumentValue, Emitted, Gemm, Launch, Plan, Schedule};
+use tilewright::kernels::gemm::{
+    Argument, ArgumentValue, Config, Emitted, Gemm, Launch, Schedule, Specialized,
+};
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
@@ -47,7 +48,7 @@ fn compile(compiler: &str, from: &Path, to: &Path, more: &[&str]) {
 /// The program, and the kernel that it is for.
 struct Built {
     folder: TempDir,
-    plan: Box<dyn Plan>,
+    plan: Specialized,
     problem: Gemm,
     kernel: Emitted,
 }
@@ -65,13 +66,16 @@ fn build(compiler: &str) -> Built {
         &["-pedantic", "-ldl", "-lm"],
     );
     let [m, n, k] = SIZES;
-    let plan = plan_named("mma-f16-128x128x32").expect("a plan");
+    let plan = "mma-f16-128x128x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("a plan");
     let problem = Gemm {
         beta: -1.0,
         ..Gemm::packed(m, n, k, "nn".parse().expect("transposes"))
     };
     let plan = plan
-        .adapt(&problem, Schedule::default())
+        .specialize(&problem, Schedule::default())
         .expect("it serves");
     let kernel = plan
         .emit(problem.operands, plan.min_arch())

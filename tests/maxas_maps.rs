@@ -4,11 +4,11 @@
 //! maxas calls the operand along x `A` and the one along y `B` (it is column-major); bytes throughout, f32 elements, tile side W.
 
 use tilewright::Layout;
-use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::sources::maxas::Maxas;
 use tilewright::kernels::sources::maxas::maps::{K_STEP, Maps, Side};
 
-fn maps(plan: SgemmPlan) -> Maps {
-    plan.maps().expect("the maps compose")
+fn maps(kernel: Maxas) -> Maps {
+    kernel.maps().expect("the maps compose")
 }
 
 /// The formulas of one tile size, each from a thread index.
@@ -73,8 +73,8 @@ const MAXAS_128: Formulas = Formulas {
 
 fn both() -> Vec<(Maps, Formulas)> {
     vec![
-        (maps(SgemmPlan::MAXAS_64), MAXAS_64),
-        (maps(SgemmPlan::MAXAS_128), MAXAS_128),
+        (maps(Maxas::SGEMM_64), MAXAS_64),
+        (maps(Maxas::SGEMM_128), MAXAS_128),
     ]
 }
 

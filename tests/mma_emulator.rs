@@ -12,8 +12,9 @@ use common::emulated::{assert_right, emulated, run};
 use common::mma::{Case, TYPES, activations, adapted, cases, plans_of};
 use tilewright::codegen::Arch;
 use tilewright::host::Inputs;
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule};
+use tilewright::kernels::gemm::{
+    Bias, Config, DataType, Epilogue, Gemm, Operands, Schedule, Specialized,
+};
 
 fn five_hundred_problems(data_type: DataType) {
     let plans = plans_of(data_type);
@@ -22,10 +23,10 @@ fn five_hundred_problems(data_type: DataType) {
     let mut executed: BTreeMap<(usize, String), bool> = BTreeMap::new();
     for (i, case) in cases(data_type, 500, 5).iter().enumerate() {
         let turn = plans.iter().cycle().skip(i % plans.len());
-        let (plan, adapted) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
+        let (plan, adapted) = adapted(turn.take(plans.len()), case);
         let inputs = Inputs::random(&case.problem, data_type, case.seed);
-        let run = emulated(adapted.as_ref(), case, &inputs);
-        assert_right(adapted.as_ref(), case, &inputs, &run);
+        let run = emulated(&adapted, case, &inputs);
+        assert_right(&adapted, case, &inputs, &run);
         let at = plans.iter().position(|p| p.name() == plan.name());
         let at = at.expect("one of them");
         served[at] += 1;
@@ -113,7 +114,7 @@ fn edges(
     [m, n, k]: [u64; 3],
     [alpha, beta]: [f64; 2],
     split: u32,
-) -> Vec<(Box<dyn Plan>, Case)> {
+) -> Vec<(Specialized, Case)> {
     let plans = plans_of(data_type);
     let mut all = Vec::new();
     for operands in Operands::ALL {
@@ -133,11 +134,11 @@ fn edges(
                     seed: 3,
                 };
                 let smallest = plans.iter().min_by_key(|p| {
-                    let (m, n, k) = p.tile();
+                    let [m, n, k] = p.tile();
                     m * n * k
                 });
                 let plan = if pack { plans.first() } else { smallest };
-                let (_, adapted) = adapted(plan.into_iter().map(AsRef::as_ref), &case);
+                let (_, adapted) = adapted(plan.into_iter(), &case);
                 all.push((adapted, case));
             }
         }
@@ -152,8 +153,8 @@ fn beta_zero_does_not_spread_nan() {
         for (plan, case) in edges(data_type, [35, 37, 21], [1.0, 0.0], 1) {
             let mut inputs = Inputs::random(&case.problem, data_type, case.seed);
             inputs.c = inputs.c.filled(f64::NAN);
-            let run = emulated(plan.as_ref(), &case, &inputs);
-            assert_right(plan.as_ref(), &case, &inputs, &run);
+            let run = emulated(&plan, &case, &inputs);
+            assert_right(&plan, &case, &inputs, &run);
         }
     }
 }
@@ -168,8 +169,8 @@ fn alpha_zero_never_reads_a_or_b() {
                 let mut without = inputs.clone();
                 without.a.bytes.clear();
                 without.b.bytes.clear();
-                let run = emulated(plan.as_ref(), &case, &without);
-                assert_right(plan.as_ref(), &case, &inputs, &run);
+                let run = emulated(&plan, &case, &without);
+                assert_right(&plan, &case, &inputs, &run);
             }
         }
     }
@@ -182,8 +183,8 @@ fn no_terms_in_the_sums_leaves_c_and_the_bias() {
         for beta in [0.0, 2.0] {
             for (plan, case) in edges(data_type, [35, 37, 0], [3.0, beta], 1) {
                 let inputs = Inputs::random(&case.problem, data_type, case.seed);
-                let run = emulated(plan.as_ref(), &case, &inputs);
-                assert_right(plan.as_ref(), &case, &inputs, &run);
+                let run = emulated(&plan, &case, &inputs);
+                assert_right(&plan, &case, &inputs, &run);
             }
         }
     }
@@ -195,7 +196,7 @@ fn no_rows_or_no_columns_is_nothing_to_do() {
         for size in [[0, 5, 7], [5, 0, 7], [0, 0, 0]] {
             for (plan, case) in edges(data_type, size, [1.0, 1.0], 1) {
                 let inputs = Inputs::random(&case.problem, data_type, case.seed);
-                let run = emulated(plan.as_ref(), &case, &inputs);
+                let run = emulated(&plan, &case, &inputs);
                 assert!(run.report.is_none());
                 assert_eq!(run.c, inputs.c);
             }
@@ -211,7 +212,7 @@ fn what_is_emitted_for_one_architecture_alone_is_right() {
         let plans = plans_of(data_type);
         for (i, case) in cases(data_type, 60, 23).iter().enumerate() {
             let turn = plans.iter().cycle().skip(i % plans.len());
-            let (_, plan) = adapted(turn.take(plans.len()).map(AsRef::as_ref), case);
+            let (_, plan) = adapted(turn.take(plans.len()), case);
             let [first, kernel] = [plan.min_arch(), Arch(100)].map(|arch| {
                 let kernel = plan.emit(case.problem.operands, arch);
                 kernel.expect("the plan proves")
@@ -221,8 +222,8 @@ fn what_is_emitted_for_one_architecture_alone_is_right() {
             }
             different += 1;
             let inputs = Inputs::random(&case.problem, data_type, case.seed);
-            let run = run(plan.as_ref(), &kernel, case, &inputs);
-            assert_right(plan.as_ref(), case, &inputs, &run);
+            let run = run(&plan, &kernel, case, &inputs);
+            assert_right(&plan, case, &inputs, &run);
         }
     }
     assert!(different >= 20, "{different} kernels");
@@ -238,7 +239,7 @@ fn no_shared_access_has_a_conflict() {
                 let mut problem = Gemm::packed(256, 256, 256, operands);
                 (problem.alignment.a, problem.alignment.b) = (width, width);
                 // Alignments below an element's size and narrow copies of large tiles are refused.
-                let Ok(plan) = plan.adapt(&problem, Schedule::default()) else {
+                let Ok(plan) = plan.specialize(&problem, Schedule::default()) else {
                     assert!(width < 16, "{}, {operands}", plan.name());
                     continue;
                 };
@@ -256,7 +257,10 @@ fn no_shared_access_has_a_conflict() {
 /// A plan as it is listed takes aligned operands; others are refused by name, with what to do.
 #[test]
 fn what_a_plan_is_not_adapted_to_is_refused_by_name() {
-    let plan = plan_named("mma-f16-64x64x32").expect("there is such a plan");
+    let plan = "mma-f16-64x64x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("there is such a plan");
     let mut problem = Gemm::packed(100, 104, 104, Operands::ALL[0]);
     problem.ldb = 105;
     let error = plan
@@ -265,7 +269,7 @@ fn what_a_plan_is_not_adapted_to_is_refused_by_name() {
     assert_eq!(error.code(), "unaligned");
     let text = error.to_string();
     assert!(
-        text.contains("of B start at multiples of 2 bytes") && text.contains("Plan::adapt"),
+        text.contains("of B start at multiples of 2 bytes") && text.contains("Config::specialize"),
         "{text}"
     );
 }

@@ -9,7 +9,7 @@ mod common;
 use common::emulated::{assert_right, run};
 use common::mma::{Case, TYPES, plans_of};
 use tilewright::host::{EmulatedRun, Inputs};
-use tilewright::kernels::gemm::{Alignment, Emitted, Gemm, Operands, Plan, Schedule};
+use tilewright::kernels::gemm::{Alignment, Emitted, Gemm, Operands, Schedule, Specialized};
 
 /// Stages of a kernel, from the comment above it.
 fn stages(kernel: &Emitted) -> u64 {
@@ -49,16 +49,16 @@ fn assert_steady(what: &str, kernel: &Emitted, run: &EmulatedRun, warps: u64, tu
 
 /// A plan, adapted to a problem of `m`×`n` with sums that take `3·stages` tiles and more than end with them.
 fn long_sums(
-    plan: &dyn Plan,
+    plan: &Specialized,
     operands: Operands,
     (m, n): (u64, u64),
     width: u32,
     schedule: Schedule,
 ) {
-    let data_type = plan.data_type();
+    let data_type = plan.data_type;
     let kernel = plan.emit(operands, plan.min_arch());
     let stages = stages(&kernel.expect("the plan proves"));
-    let (tile_m, tile_n, depth) = plan.tile();
+    let [tile_m, tile_n, depth] = plan.tile();
     // Enough for each part of split sums.
     let k = (4 * stages + 3) * u64::from(depth * schedule.split) + 5;
     let packed = Gemm::packed(m, n, k, operands);
@@ -82,13 +82,13 @@ fn long_sums(
         seed: 11,
     };
     let what = format!("{}, {case:?}", plan.name());
-    let adapted = plan.adapt(&problem, schedule);
+    let adapted = plan.specialize(&problem, schedule);
     let adapted = adapted.unwrap_or_else(|e| panic!("{what}: {e}"));
     let kernel = adapted.emit(operands, plan.min_arch());
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
     let inputs = Inputs::random(&problem, data_type, case.seed);
-    let run = run(adapted.as_ref(), &kernel, &case, &inputs);
-    assert_right(adapted.as_ref(), &case, &inputs, &run);
+    let run = run(&adapted, &kernel, &case, &inputs);
+    assert_right(&adapted, &case, &inputs, &run);
     let blocks = m.div_ceil(tile_m.into()) * n.div_ceil(tile_n.into());
     let warps = blocks * u64::from(schedule.split * plan.threads() / 32);
     assert_steady(&what, &kernel, &run, warps, 2);
@@ -103,11 +103,11 @@ const PLAIN: Schedule = Schedule {
 fn every_plan_of(turn: usize) {
     let plans: Vec<_> = TYPES.into_iter().flat_map(plans_of).collect();
     for plan in plans.iter().skip(turn).step_by(TURNS) {
-        let (m, n, _) = plan.tile();
+        let [m, n, _] = plan.tile();
         let (m, n) = (u64::from(m), u64::from(n));
-        let more = u64::from(16 / plan.data_type().bytes()).max(8);
+        let more = u64::from(16 / plan.data_type.bytes()).max(8);
         for operands in Operands::ALL {
-            long_sums(plan.as_ref(), operands, (m + more, n + more), 16, PLAIN);
+            long_sums(plan, operands, (m + more, n + more), 16, PLAIN);
         }
     }
 }
@@ -140,13 +140,13 @@ fn every_plan_last_quarter() {
 fn narrow_copies() {
     for data_type in TYPES {
         let mut plans = plans_of(data_type);
-        plans.retain(|p| p.tile().0 == 64 && p.tile().1 == 64);
+        plans.retain(|p| p.tile()[..2] == [64, 64]);
         let plan = plans.last().expect("there is a small one");
         let [nn, _, _, tt] = Operands::ALL;
         for width in [8, 4, 2, 1] {
             if width >= data_type.bytes() && width < 16 {
                 for operands in [nn, tt] {
-                    long_sums(plan.as_ref(), operands, (72, 69), width, PLAIN);
+                    long_sums(plan, operands, (72, 69), width, PLAIN);
                 }
             }
         }
@@ -158,7 +158,7 @@ fn narrow_copies() {
 fn split_sums_and_packed_operands() {
     for data_type in TYPES {
         let mut plans = plans_of(data_type);
-        plans.retain(|p| p.tile().0 == 64 && p.tile().1 == 64);
+        plans.retain(|p| p.tile()[..2] == [64, 64]);
         let plan = plans.last().expect("there is a small one");
         let split = Schedule { split: 2, ..PLAIN };
         let pack = Schedule {
@@ -166,10 +166,10 @@ fn split_sums_and_packed_operands() {
             ..split
         };
         let [nn, nt, tn, tt] = Operands::ALL;
-        long_sums(plan.as_ref(), nt, (80, 80), 16, split);
-        long_sums(plan.as_ref(), tn, (80, 80), 16, split);
-        long_sums(plan.as_ref(), nn, (71, 69), data_type.bytes(), pack);
+        long_sums(plan, nt, (80, 80), 16, split);
+        long_sums(plan, tn, (80, 80), 16, split);
+        long_sums(plan, nn, (71, 69), data_type.bytes(), pack);
         // C's columns end where vectors of it end, or else the last tile stays where it is.
-        long_sums(plan.as_ref(), tt, (71, 80), data_type.bytes(), pack);
+        long_sums(plan, tt, (71, 80), data_type.bytes(), pack);
     }
 }

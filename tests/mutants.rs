@@ -12,8 +12,7 @@ use common::mutant::{Caught, Mutant, Subject};
 use tilewright::codegen::Arch;
 use tilewright::emulator::FindingKind;
 use tilewright::host::Inputs;
-use tilewright::kernels::gemm::{DataType, Gemm, Plan};
-use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Specialized};
 
 use Caught::{Finding, Lanes, Numbers};
 use FindingKind::{
@@ -305,6 +304,10 @@ const MUTANTS: &[(&str, Mutant)] = &[
     ),
 ];
 
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
+
 /// Ragged everywhere, and leading dimensions that no vector fits. `tn` has no gaps between rows, so that what lies behind the last
 /// row is outside; `nt` has a gap of one NaN; `nn` too, and a C of NaN that β = 0 must not read.
 fn problem(trans: &str) -> Gemm {
@@ -333,9 +336,9 @@ fn inputs(problem: &Gemm) -> Inputs {
 /// Calls `visit` with the kernel of `trans` and its problem.
 fn with_subject<T>(trans: &str, visit: impl FnOnce(&Subject) -> T) -> T {
     let problem = problem(trans);
-    let kernel = SgemmPlan::MAXAS_64.emit(problem.operands, Arch(80));
+    let kernel = named("sgemm-maxas-64").emit(problem.operands, Arch(80));
     visit(&Subject {
-        plan: &SgemmPlan::MAXAS_64,
+        plan: &named("sgemm-maxas-64"),
         kernel: &kernel.expect("the plan proves"),
         problem: &problem,
         inputs: &inputs(&problem),

@@ -4,12 +4,11 @@ mod common;
 
 use tilewright::codegen::Arch;
 use tilewright::gpu::ptxas;
-use tilewright::kernels::gemm::{Operands, Plan};
-use tilewright::kernels::sources::outer::OuterPlan;
+use tilewright::kernels::gemm::{Config, Operands};
 
 /// Registers with which the blocks that the plan asks for fit on a multiprocessor of 65536, and bytes of its stages.
-fn limits(plan: OuterPlan) -> (u32, u32) {
-    if plan == OuterPlan::DGEMM_4X4 {
+fn limits(plan: Config) -> (u32, u32) {
+    if plan.to_string() == "dgemm-4x4" {
         // 2 blocks of 256 threads.
         (128, 16 << 10)
     } else {
@@ -18,7 +17,7 @@ fn limits(plan: OuterPlan) -> (u32, u32) {
     }
 }
 
-fn assembles(plan: OuterPlan) {
+fn assembles(plan: Config) {
     let Some(ptxas) =
         ptxas::for_tests().expect("ptxas is here or left out by TILEWRIGHT_NO_PTXAS=1")
     else {
@@ -28,7 +27,7 @@ fn assembles(plan: OuterPlan) {
     let (registers, shared_bytes) = limits(plan);
     for arch in Arch::ALL {
         for operands in Operands::ALL {
-            let kernel = plan.emit(operands, arch).expect("the plan proves");
+            let kernel = plan.kernel().emit(operands, arch).expect("the plan proves");
             let assembly = ptxas
                 .assemble(&kernel.ptx, &arch.to_string())
                 .unwrap_or_else(|e| panic!("{plan}, {operands}, {arch}: {e}"));
@@ -51,10 +50,10 @@ fn assembles(plan: OuterPlan) {
 
 #[test]
 fn dgemm_4x4() {
-    assembles(OuterPlan::DGEMM_4X4);
+    assembles("dgemm-4x4".parse().expect("a configuration"));
 }
 
 #[test]
 fn sgemm_r700_64() {
-    assembles(OuterPlan::SGEMM_R700_64);
+    assembles("sgemm-r700-64".parse().expect("a configuration"));
 }

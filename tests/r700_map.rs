@@ -3,14 +3,18 @@
 
 use tilewright::banks::r700::write_place;
 use tilewright::banks::{AMD_GCN, AMD_R700, Access, BankModel, NVIDIA, wavefronts};
-use tilewright::kernels::gemm::{Operands, Plan};
+use tilewright::kernels::gemm::{Config, Operands, Specialized};
 use tilewright::kernels::sources::outer::maps::{DEPTH, TILE};
-use tilewright::kernels::sources::outer::{OuterPlan, Side, r700};
+use tilewright::kernels::sources::outer::{OuterProduct, Side, r700};
+
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
 
 /// bank = thread mod 4, entry = ((thread >> 2)·stride + index) / 4, as bytes: a bank is 16 bytes wide, an entry of all four 64.
 #[test]
 fn threads_store_where_the_manual_says() {
-    let maps = OuterPlan::SGEMM_R700_64.maps().expect("it composes");
+    let maps = OuterProduct::SgemmR700.maps().expect("it composes");
     for along in [true, false] {
         let stores = maps.stores(along).expect("it composes");
         for thread in 0..r700::THREADS {
@@ -33,7 +37,7 @@ fn threads_store_where_the_manual_says() {
 /// What is read is what was stored: for each element, the byte of the stage is the one that the thread which loaded it wrote.
 #[test]
 fn reads_are_the_inverse_of_the_writes() {
-    let maps = OuterPlan::SGEMM_R700_64.maps().expect("it composes");
+    let maps = OuterProduct::SgemmR700.maps().expect("it composes");
     let load = maps.load(true);
     let mut written = vec![None; (TILE * DEPTH) as usize];
     for thread in 0..maps.threads() {
@@ -63,7 +67,7 @@ fn reads_are_the_inverse_of_the_writes() {
 #[test]
 fn the_proof_states_the_wavefronts_of_three_memories() {
     for operands in Operands::ALL {
-        let proof = OuterPlan::SGEMM_R700_64.prove(operands).expect("it proves");
+        let proof = named("sgemm-r700-64").prove(operands).expect("it proves");
         let holds = |name: &str| {
             let found = proof.obligations.iter().find(|o| o.name.starts_with(name));
             found.unwrap_or_else(|| panic!("{name}")).evidence.clone()

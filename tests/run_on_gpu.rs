@@ -8,8 +8,7 @@ use iota::{assert_timed, iota};
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
 use tilewright::host::{Arg, GemmKernel, Inputs, On, RunOptions, check, run, run_with};
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands, Schedule};
 
 /// Whether there is a GPU; says so if there is none.
 fn gpu() -> bool {
@@ -77,13 +76,16 @@ fn a_plan_gives_the_same_on_both() {
     if !gpu() {
         return;
     }
-    let plan = plan_named("mma-f16-64x64x32").expect("a plan");
+    let plan = "mma-f16-64x64x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("a plan");
     let problem = Gemm::packed(70, 90, 130, Operands::ALL[1]);
     let schedule = Schedule {
         split: 2,
         pack: true,
     };
-    let kernel = GemmKernel::new(plan.as_ref(), &problem, schedule, Arch(80)).expect("it serves");
+    let kernel = GemmKernel::new(&plan, &problem, schedule, Arch(80)).expect("it serves");
     let inputs = Inputs::random(&problem, DataType::F16, 6);
     for on in [On::Gpu, On::Emulator] {
         let outcome = run(&kernel, on, kernel.args(&inputs)).expect("it runs");

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tilewright::kernels::gemm::Config;
 use tilewright::kernels::gemm::Operands;
-use tilewright::kernels::gemm::registry::plan_named;
 
 const PAGE: &str = include_str!("../docs/sources.md");
 
@@ -66,7 +66,7 @@ fn the_layouts_are_those_of_the_plans() {
         };
         let (name, operands) = of.split_once(", ").expect("plan NAME, TRANSPOSES");
         let operands: Operands = operands.parse().expect("nn, nt, tn or tt");
-        let plan = plan_named(name).expect("a plan");
+        let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
         let layouts = plan.layouts(operands).expect("it composes");
         for line in lines.by_ref().take_while(|line| *line != "```") {
             let (name, layout) = line.split_once(' ').expect("a name and a layout");
@@ -83,7 +83,7 @@ fn the_layouts_are_those_of_the_plans() {
 #[test]
 fn the_figures_are_those_of_the_kernels() {
     let emit = |name: &str, trans: &str| {
-        let plan = plan_named(name).expect("a plan");
+        let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
         let operands: Operands = trans.parse().expect("transposes");
         plan.emit(operands, plan.min_arch()).expect("it proves")
     };

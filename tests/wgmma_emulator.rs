@@ -3,20 +3,18 @@
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::{GemmKernel, Inputs, On, Outcome, check, run};
-use tilewright::kernels::gemm::mma_sync::{
-    Depth, MmaPlan, Variant, WARPGROUP_PLANS, WAYS_TO_STORE,
-};
-use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::mma_sync::WAYS_TO_STORE;
 use tilewright::kernels::gemm::{
-    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, Schedule, Turns,
+    Activation, Batch, Bias, Config, DataType, Epilogue, Gemm, Operands, Order, Schedule,
+    Scheduler, Specialized, TileSchedule,
 };
 
 /// Runs a problem: right, clean, and as proven.
-fn holds(plan: &dyn Plan, problem: &Gemm, schedule: Schedule) {
+fn holds(plan: &Specialized, problem: &Gemm, schedule: Schedule) {
     let what = format!("{} {problem:?} {schedule:?}", plan.name());
     let kernel = GemmKernel::new(plan, problem, schedule, Arch(90));
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
-    right(&what, &kernel, problem, plan.data_type());
+    right(&what, &kernel, problem, plan.data_type);
 }
 
 /// A kernel may have two ways to store C, and a problem takes one of them. What it executes is as proven, and what it leaves out is a whole way.
@@ -63,10 +61,9 @@ fn ragged_sizes_of_all_transposes() {
         [64, 64, 0],
     ];
     let mut sizes = sizes.iter().cycle();
-    for plan in WARPGROUP_PLANS
-        .iter()
-        .filter(|plan| !plan.turns.are_several())
-    {
+    let one_tile = |c: &Config| c.is_wgmma() && !c.scheduler.is_persistent();
+    for config in Config::table().filter(one_tile) {
+        let plan = &config.kernel();
         for operands in Operands::ALL {
             let &[m, n, k] = sizes.next().expect("endless");
             holds(plan, &Gemm::packed(m, n, k, operands), Schedule::default());
@@ -80,20 +77,20 @@ fn ragged_sizes_of_all_transposes() {
 #[test]
 fn any_number_of_stages() {
     let named = [
-        ("wgmma-f16-128x128x64-5stages", [136, 136, 1000]),
-        ("wgmma-bf16-64x128x64-7stages", [72, 130, 970]),
+        ("wgmma-f16-128x128x64+stages5", [136, 136, 1000]),
+        ("wgmma-bf16-64x128x64+stages7", [72, 130, 970]),
         (
-            "wgmma-tf32-128x256x32-persistent-cluster2x1-3stages",
+            "wgmma-tf32-128x256x32+persistent+cluster2x1+stages3",
             [256, 264, 200],
         ),
-        ("wgmma-tf32-192x128x32-swapped-5stages", [192, 132, 404]),
-        ("wgmma-s8-64x128x256-3stages", [64, 128, 1040]),
-        ("wgmma-e4m3-128x128x128-promoted-5stages", [130, 128, 2000]),
+        ("wgmma-tf32-192x128x32+swapab+stages5", [192, 132, 404]),
+        ("wgmma-s8-64x128x256+stages3", [64, 128, 1040]),
+        ("wgmma-e4m3-128x128x128+promoted+stages5", [130, 128, 2000]),
     ];
     for (i, (name, [m, n, k])) in named.into_iter().enumerate() {
-        let plan = plan_named(name).expect("a plan");
+        let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
         let problem = Gemm::packed(m, n, k, Operands::ALL[i % 4]);
-        holds(plan.as_ref(), &problem, Schedule::default());
+        holds(&plan, &problem, Schedule::default());
     }
 }
 
@@ -108,17 +105,10 @@ fn blocks_take_tile_after_tile() {
         [144, 1040, 0],
     ];
     let mut cases = blocks.into_iter().zip(sizes).cycle();
-    for plan in WARPGROUP_PLANS
-        .iter()
-        .filter(|plan| plan.turns.are_several())
-    {
+    for plan in Config::table().filter(|c| c.scheduler.is_persistent()) {
         let [nn, nt, tn, tt] = Operands::ALL;
         // One as the plan takes it, one that is transposed first.
-        let both = if plan.form.is_swapped() {
-            [nn, tt]
-        } else {
-            [nt, tn]
-        };
+        let both = if plan.swap_ab { [nn, tt] } else { [nt, tn] };
         for operands in both {
             let ((rows, columns), [m, n, k]) = cases.next().expect("endless");
             let packed = Gemm::packed(m, n, k, operands);
@@ -130,50 +120,51 @@ fn blocks_take_tile_after_tile() {
                 ldb: packed.ldb.max(16),
                 ..packed
             };
-            holds_in_turns(plan, &problem, (rows, columns));
+            persistent(plan, &problem, (rows, columns));
         }
     }
 }
 
 /// Runs a problem with so many clusters of blocks one below the other and side by side.
-fn holds_in_turns(plan: &MmaPlan, problem: &Gemm, (rows, columns): (u32, u32)) {
-    let (down, across) = plan.anatomy().cluster;
-    let tiles = [(problem.m, plan.tile.0), (problem.n, plan.tile.1)];
-    let tiles = tiles.map(|(extent, tile)| extent.div_ceil(tile as u64) as u32);
-    let depth = if plan.turns == Turns::Dealt {
-        Depth::Dealt(rows * columns, tiles)
+fn persistent(config: Config, problem: &Gemm, (rows, columns): (u32, u32)) {
+    let [down, across] = config.cluster;
+    let [tm, tn, _] = config.tile.map(u64::from);
+    let tiles = [problem.m.div_ceil(tm), problem.n.div_ceil(tn)].map(|n| n as u32);
+    let tiles = if config.scheduler == Scheduler::Persistent(Order::Linear) {
+        let blocks = rows * columns;
+        TileSchedule::Linear { blocks, tiles }
     } else {
-        Depth::Turns(rows * down, columns * across)
+        TileSchedule::Rectangle([rows * down, columns * across])
     };
-    let plan = MmaPlan {
-        variant: Variant {
-            depth,
-            ..plan.variant
-        },
-        ..*plan
-    };
-    let what = format!("{} {problem:?} {rows}x{columns}", plan.name());
+    let what = format!("{config} {problem:?} {rows}x{columns}");
+    let plan = specialized_with(config, problem, tiles);
     let kernel = plan.emit(problem.operands, Arch(90)).expect("it proves");
     let kernel = GemmKernel::emitted(&plan, &kernel, problem).expect("it serves");
     right(&what, &kernel, problem, plan.data_type);
 }
 
-fn listed(name: &str) -> MmaPlan {
-    let found = WARPGROUP_PLANS.iter().find(|plan| plan.name() == name);
-    *found.expect("a listed plan")
+/// A persistent kernel with so many blocks, for a problem whose operands are aligned.
+fn specialized_with(config: Config, problem: &Gemm, tiles: TileSchedule) -> Specialized {
+    let whole = Schedule::default();
+    let for_problem = config.specialize(problem, whole).expect("it serves");
+    for_problem.with_tiles(tiles).expect("whole clusters")
 }
 
-/// Tiles that are dealt out one by one: to fewer and more blocks than tiles, in groups of rows that the tiles do not fill, and of other forms.
+fn listed(name: &str) -> Config {
+    name.parse().expect("a configuration")
+}
+
+/// Linear tile schedules: of fewer and more blocks than tiles, in groups of rows that the tiles do not fill, with and without a ping-pong schedule.
 #[test]
-fn tiles_are_dealt_out() {
+fn linear_schedules() {
     let [nn, nt, tn, _] = Operands::ALL;
-    let bf16 = MmaPlan {
-        turns: Turns::Dealt,
-        ..listed("wgmma-bf16-256x128x64-pingpong")
+    let bf16 = Config {
+        scheduler: Scheduler::Persistent(Order::Linear),
+        ..listed("wgmma-bf16-256x128x64+pingpong")
     };
-    let plain = MmaPlan {
-        turns: Turns::Dealt,
-        ..listed("wgmma-f16-128x96x64-persistent")
+    let plain = Config {
+        scheduler: Scheduler::Persistent(Order::Linear),
+        ..listed("wgmma-f16-128x96x64+persistent")
     };
     let sizes = [
         (bf16, [520, 440, 72], nn, 5),
@@ -188,14 +179,18 @@ fn tiles_are_dealt_out() {
             beta: 1.0,
             ..Gemm::packed(m, n, k, operands)
         };
-        holds_in_turns(&plan, &problem, (blocks, 1));
+        persistent(plan, &problem, (blocks, 1));
     }
     // As it is launched.
-    holds(&bf16, &Gemm::packed(300, 300, 200, nn), Schedule::default());
+    holds(
+        &bf16.kernel(),
+        &Gemm::packed(300, 300, 200, nn),
+        Schedule::default(),
+    );
     // An empty C has a kernel, too; as many tiles as can be are counted, and no more.
     let kernel = |m, n| {
         let problem = Gemm::packed(m, n, 64, nt);
-        GemmKernel::new(&bf16, &problem, Schedule::default(), Arch(90))
+        GemmKernel::new(bf16, &problem, Schedule::default(), Arch(90))
     };
     for (m, n) in [(0, 100), (100, 0)] {
         assert!(kernel(m, n).is_ok(), "{m}x{n}");
@@ -207,52 +202,53 @@ fn tiles_are_dealt_out() {
     };
     assert!(error.to_string().contains("513x1024"), "{error}");
     // A kernel is for as many tiles as it was made for.
-    let few = MmaPlan {
-        variant: Variant {
-            depth: Depth::Dealt(2, [1, 2]),
-            ..bf16.variant
-        },
-        ..bf16
+    let tiles = TileSchedule::Linear {
+        blocks: 2,
+        tiles: [1, 2],
     };
+    let few = bf16.kernel().with_tiles(tiles).expect("a linear scheduler");
     let error = few
         .launch(&Gemm::packed(257, 144, 64, nn))
         .expect_err("a refusal");
     assert!(error.to_string().contains("257"), "{error}");
-    let clustered = MmaPlan {
-        cluster: (2, 1),
-        ..few
+    let clustered = Config {
+        cluster: [2, 1],
+        ..bf16
     };
-    let error = clustered.emit(nn, Arch(90)).expect_err("a refusal");
+    let error = clustered
+        .kernel()
+        .emit(nn, Arch(90))
+        .expect_err("a refusal");
     assert!(error.to_string().contains("clusters"), "{error}");
 }
 
-/// Two warpgroups that take turns: rows for the first of them alone, other numbers of stages, other tiles, clusters, no products, a bias.
+/// Ping-pong schedules: rows for the first of them alone, other numbers of stages, other tiles, clusters, no products, a bias.
 #[test]
-fn warpgroups_take_turns() {
+fn ping_pong_schedules() {
     let [nn, nt, tn, _] = Operands::ALL;
-    let f16 = listed("wgmma-f16-256x128x64-pingpong");
-    let s8 = listed("wgmma-s8-256x128x128-pingpong");
-    let stages = MmaPlan { stages: 5, ..f16 };
+    let f16 = listed("wgmma-f16-256x128x64+pingpong");
+    let s8 = listed("wgmma-s8-256x128x128+pingpong");
+    let stages = Config { stages: 5, ..f16 };
     let cases = [
         (stages, Gemm::packed(100, 136, 712, nn)),
         (s8, Gemm::packed(520, 272, 1040, nt)),
         (
-            MmaPlan {
-                tile: (256, 160),
+            Config {
+                tile: [256, 144, 64],
                 ..stages
             },
             Gemm::packed(264, 328, 136, tn),
         ),
         (
-            MmaPlan {
-                cluster: (2, 1),
+            Config {
+                cluster: [2, 1],
                 ..f16
             },
             Gemm::packed(776, 264, 200, nt),
         ),
         (
-            MmaPlan {
-                cluster: (1, 2),
+            Config {
+                cluster: [1, 2],
                 ..s8
             },
             Gemm::packed(300, 520, 400, nt),
@@ -260,14 +256,14 @@ fn warpgroups_take_turns() {
         (f16, Gemm::packed(272, 256, 0, tn)),
     ];
     for (plan, problem) in &cases {
-        holds_in_turns(plan, problem, (1, 1));
+        persistent(*plan, problem, (1, 1));
     }
     let nothing = Gemm {
         alpha: 0.0,
         beta: 0.5,
         ..Gemm::packed(264, 136, 72, nt)
     };
-    holds_in_turns(&f16, &nothing, (1, 1));
+    persistent(f16, &nothing, (1, 1));
     let problem = Gemm {
         alpha: 0.5,
         beta: 2.0,
@@ -277,25 +273,21 @@ fn warpgroups_take_turns() {
         },
         ..Gemm::packed(392, 264, 200, nt)
     };
-    holds(&f16, &problem, Schedule::default());
+    holds(&f16.kernel(), &problem, Schedule::default());
     // What is no such plan.
     let others = [
-        MmaPlan {
-            variant: Variant {
-                depth: Depth::Groups,
-                ..f16.variant
-            },
+        Config {
+            scheduler: Scheduler::Grid,
             ..f16
         },
-        MmaPlan {
-            tile: (512, 128),
-            warps: (16, 1),
+        Config {
+            tile: [512, 128, 64],
             stages: 2,
             ..f16
         },
     ];
-    for plan in others {
-        let refused = plan.emit(nt, Arch(90)).expect_err("refused");
+    for config in others {
+        let refused = config.kernel().emit(nt, Arch(90)).expect_err("refused");
         assert_eq!(refused.code(), "unsupported", "{refused}");
         assert!(
             refused.to_string().contains("ping-pong schedule"),
@@ -311,9 +303,11 @@ fn promoted_sums_are_nearer() {
     for data_type in [DataType::E4m3, DataType::E5m2] {
         let inputs = Inputs::random(&problem, data_type, 11);
         let error = |suffix: &str| {
-            let plan = plan_named(&format!("wgmma-{data_type}-128x128x128{suffix}"));
+            let plan = format!("wgmma-{data_type}-128x128x128{suffix}")
+                .parse::<Config>()
+                .map(Config::kernel);
             let plan = plan.expect("listed");
-            let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(90));
+            let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(90));
             let kernel = kernel.expect("it serves");
             let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)).expect("a run");
             outcome.assert_clean();
@@ -322,7 +316,7 @@ fn promoted_sums_are_nearer() {
             assert!(found.passed, "{found:?}");
             found.max_abs_err
         };
-        let (plain, promoted) = (error(""), error("-promoted"));
+        let (plain, promoted) = (error(""), error("+promoted"));
         eprintln!("{data_type}: {plain:.3e}, promoted {promoted:.3e}");
         assert!(
             4.0 * promoted < plain,
@@ -334,14 +328,14 @@ fn promoted_sums_are_nearer() {
 /// What BLAS promises and what a problem may ask for: factors, types of C, bias and activation, batches, split sums, packed operands.
 #[test]
 fn everything_that_a_problem_asks_for() {
-    let plan = |name: &str| plan_named(name).expect("listed");
+    let plan = |name: &str| name.parse::<Config>().map(Config::kernel).expect("listed");
     let (f16, bf16) = (plan("wgmma-f16-128x256x64"), plan("wgmma-bf16-128x128x64"));
     let [nn, nt, tn, tt] = Operands::ALL;
     let whole = Schedule::default();
     let split = |split| Schedule { split, ..whole };
     let packed = |m, n, k, operands| Gemm::packed(m, n, k, operands);
     holds(
-        f16.as_ref(),
+        &f16,
         &Gemm {
             alpha: 0.5,
             beta: -2.0,
@@ -351,7 +345,7 @@ fn everything_that_a_problem_asks_for() {
     );
     // Nothing is read.
     holds(
-        f16.as_ref(),
+        &f16,
         &Gemm {
             alpha: 0.0,
             beta: 1.5,
@@ -361,7 +355,7 @@ fn everything_that_a_problem_asks_for() {
     );
     let output = Some(Element::F32);
     holds(
-        bf16.as_ref(),
+        &bf16,
         &Gemm {
             output,
             beta: 1.0,
@@ -374,7 +368,7 @@ fn everything_that_a_problem_asks_for() {
         activation: Activation::Gelu,
     };
     holds(
-        bf16.as_ref(),
+        &bf16,
         &Gemm {
             epilogue,
             ..packed(65, 129, 100, tt)
@@ -382,9 +376,9 @@ fn everything_that_a_problem_asks_for() {
         whole,
     );
     // Parts of the sums, the last of them shorter.
-    holds(f16.as_ref(), &packed(60, 300, 700, nn), split(3));
+    holds(&f16, &packed(60, 300, 700, nn), split(3));
     holds(
-        bf16.as_ref(),
+        &bf16,
         &Gemm {
             alpha: 2.0,
             beta: 1.0,
@@ -398,7 +392,7 @@ fn everything_that_a_problem_asks_for() {
         ..whole
     };
     for operands in Operands::ALL {
-        holds(f16.as_ref(), &packed(136, 264, 200, operands), pack);
+        holds(&f16, &packed(136, 264, 200, operands), pack);
     }
     for operands in Operands::ALL {
         let batch = Batch {
@@ -406,7 +400,7 @@ fn everything_that_a_problem_asks_for() {
             strides: [128 * 72, 72 * 256, 128 * 256],
         };
         holds(
-            f16.as_ref(),
+            &f16,
             &Gemm {
                 batch,
                 ..packed(120, 248, 72, operands)
@@ -421,15 +415,15 @@ fn everything_that_a_problem_asks_for() {
 fn exchanged_products_of_any_c() {
     let [nn, nt, tn, _] = Operands::ALL;
     // B through registers; by descriptors with every swizzle of A.
-    exchanged("wgmma-tf32-256x128x32-swapped", nn);
-    exchanged("wgmma-bf16-16x64x128-swapped", nn);
-    exchanged("wgmma-f16-32x64x128-swapped-3stages", tn);
-    exchanged("wgmma-f16-16x64x128-swapped", tn);
-    exchanged("wgmma-bf16-32x64x128-swapped", nt);
+    exchanged("wgmma-tf32-256x128x32+swapab", nn);
+    exchanged("wgmma-bf16-16x64x128+swapab", nn);
+    exchanged("wgmma-f16-32x64x128+swapab+stages3", tn);
+    exchanged("wgmma-f16-16x64x128+swapab", tn);
+    exchanged("wgmma-bf16-32x64x128+swapab", nt);
 }
 
 fn exchanged(plan: &str, operands: Operands) {
-    let plan = plan_named(plan).expect("listed");
+    let plan = plan.parse::<Config>().map(Config::kernel).expect("listed");
     let whole = Schedule::default();
     let packed = |m, n, k| Gemm::packed(m, n, k, operands);
     let epilogue = |bias, activation| Epilogue { bias, activation };
@@ -486,7 +480,7 @@ fn exchanged(plan: &str, operands: Operands) {
         },
     ];
     for problem in &problems {
-        holds(plan.as_ref(), problem, whole);
+        holds(&plan, problem, whole);
     }
     let split = Schedule { split: 3, ..whole };
     let parts = Gemm {
@@ -494,13 +488,13 @@ fn exchanged(plan: &str, operands: Operands) {
         beta,
         ..packed(70, 133, 500)
     };
-    holds(plan.as_ref(), &parts, split);
+    holds(&plan, &parts, split);
     let batch = Batch {
         count: 3,
         strides: [48 * 72, 72 * 136, 48 * 136],
     };
     holds(
-        plan.as_ref(),
+        &plan,
         &Gemm {
             batch,
             ..packed(40, 136, 72)
@@ -511,10 +505,13 @@ fn exchanged(plan: &str, operands: Operands) {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let plan = plan_named("wgmma-f16-128x256x64").expect("listed");
+    let plan = "wgmma-f16-128x256x64"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("listed");
     let nn = Operands::ALL[0];
     let error = |problem: &Gemm, arch| {
-        let kernel = GemmKernel::new(plan.as_ref(), problem, Schedule::default(), arch);
+        let kernel = GemmKernel::new(&plan, problem, Schedule::default(), arch);
         kernel.expect_err("a refusal").to_string()
     };
     let newer = error(&Gemm::packed(64, 64, 64, nn), Arch(100));
@@ -533,9 +530,12 @@ fn what_cannot_be_is_refused() {
         Arch(90),
     );
     assert!(same.contains("the same operand"), "{same}");
-    let turns = plan_named("wgmma-f16-128x256x64-persistent").expect("listed");
+    let turns = "wgmma-f16-128x256x64+persistent"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("listed");
     let long = Gemm::packed((1 << 24) + 8, 8, 8, nn);
-    let long = GemmKernel::new(turns.as_ref(), &long, Schedule::default(), Arch(90));
+    let long = GemmKernel::new(&turns, &long, Schedule::default(), Arch(90));
     let long = long.expect_err("a refusal").to_string();
     assert!(
         long.contains("m = 16777224") && long.contains("2^24; take wgmma-f16-128x256x64"),
@@ -546,7 +546,10 @@ fn what_cannot_be_is_refused() {
         strides: [63 * 63; 3],
     };
     // What must be transposed has no batch.
-    let swapped = plan_named("wgmma-tf32-256x128x32-swapped").expect("listed");
+    let swapped = "wgmma-tf32-256x128x32+swapab"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("listed");
     let apart = Batch {
         count: 2,
         strides: [64 * 64; 3],
@@ -555,7 +558,7 @@ fn what_cannot_be_is_refused() {
         batch: apart,
         ..Gemm::packed(64, 64, 64, Operands::ALL[1])
     };
-    let nt = GemmKernel::new(swapped.as_ref(), &nt, Schedule::default(), Arch(90));
+    let nt = GemmKernel::new(&swapped, &nt, Schedule::default(), Arch(90));
     let nt = nt.expect_err("a refusal").to_string();
     assert!(nt.contains("k contiguous in A and n in B (nn)"), "{nt}");
     let narrow = error(

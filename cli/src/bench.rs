@@ -12,7 +12,7 @@ use tilewright::codegen::Arch;
 use tilewright::gpu::cublas::Cublas;
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Comparison, DeviceError, compare};
-use tilewright::kernels::gemm::registry::plan_named;
+use tilewright::kernels::gemm::Config;
 use tilewright::kernels::gemm::{DataType, Gemm, Operands, ProblemError};
 
 use crate::devices::{self, DevicesArgs};
@@ -194,7 +194,8 @@ impl BenchArgs {
     fn problems(&self) -> Result<Vec<(DataType, Gemm)>, CliError> {
         let wrong = |e: ProblemError| CliError::usage(e.code(), e.to_string());
         for name in self.plan.iter().filter(|name| *name != "auto") {
-            plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?;
+            name.parse::<Config>()
+                .map_err(|e| CliError::usage(e.code(), e.to_string()))?;
         }
         let shapes = match self.set {
             Some(Set::Llm) => layers::products().collect(),
@@ -260,7 +261,7 @@ impl BenchArgs {
             slice: Duration::from_millis(self.slice.into()),
             ..TimeOptions::default()
         };
-        let plan = plan.as_ref();
+        let plan = &plan;
         memory::for_rows(problem, data_type)?;
         compare(gpu, cublas, plan, &kernel, problem, options, self.seed).map_err(|e| match e {
             DeviceError::Plan(e) => CliError::new(e.code(), e.to_string()),

@@ -15,8 +15,7 @@ use tilewright::host::devices::{
 };
 use tilewright::host::{Check, Inputs, check};
 use tilewright::kernels::devices::{Action, DevicesError, Placement, Program, ProgramProof};
-use tilewright::kernels::gemm::registry::plans;
-use tilewright::kernels::gemm::{DataType, Gemm, Plan};
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Scheduler, Specialized};
 
 use crate::error::{CliError, Outcome};
 use crate::gemm::select::{self, Device, ScheduleArgs};
@@ -179,11 +178,8 @@ impl From<DevicesRunError> for Refused {
     }
 }
 
-/// What the names of plans have behind the tile whose blocks take tile after tile.
-const PERSISTENT: &str = "-persistent";
-
 /// The tile of the persistent plan for products that overlap, and how many tiles fill a GPU.
-const WIDE: (u32, u32) = (128, 256);
+const WIDE: [u32; 2] = [128, 256];
 const FILLED: u64 = 100;
 
 /// From this k on, multiprocessors left idle cost more than the time between tiles that persistent blocks save.
@@ -191,34 +187,33 @@ const LONG: u64 = 6144;
 
 /// Whether the blocks of a persistent plan leave multiprocessors of `all` idle, throughout or in the last wave. Alone, another plan would leave as many idle in its
 /// last wave; of two products that overlap, blocks of the second one take their place, unless persistent ones still sit there.
-fn leaves_room(plan: &dyn Plan, local: &Gemm, all: u64) -> bool {
+fn leaves_room(plan: &Specialized, local: &Gemm, all: u64) -> bool {
     let Ok(Some(launch)) = plan.launch(local) else {
         return false;
     };
     let tiles = tiles(plan.tile(), local);
     let blocks: u64 = launch.grid.iter().map(|&n| u64::from(n)).product();
-    let turns = tiles.div_ceil(blocks.max(1));
+    let waves = tiles.div_ceil(blocks.max(1));
     // A twentieth is not worth the slower main loop.
-    tiles.saturating_mul(20) < turns.saturating_mul(19 * all.max(blocks))
+    tiles.saturating_mul(20) < waves.saturating_mul(19 * all.max(blocks))
 }
 
-fn tiles((m, n, _): (u32, u32, u32), local: &Gemm) -> u64 {
+fn tiles([m, n, _]: [u32; 3], local: &Gemm) -> u64 {
     let (down, across) = (local.m.div_ceil(m.into()), local.n.div_ceil(n.into()));
     down.saturating_mul(across)
 }
 
 /// The persistent plan of the [`WIDE`] tile, if the type has one and the product fills the GPU with it: what the model chooses for a product alone, such as
 /// 192×160, is up to 8 % slower beside another one (8192×7168×8192 in bf16 on two H200: 0.680 instead of 0.633 ms).
-fn wide(data_type: DataType, local: &Gemm) -> Option<String> {
-    let plans = plans().into_iter().filter(|plan| {
-        let (m, n, _) = plan.tile();
-        plan.data_type() == data_type
-            && (m, n) == WIDE
-            && tiles(plan.tile(), local) >= FILLED
-            && plan.anatomy().turns.are_several()
-    });
-    // The plain one: variants have more behind the name.
-    plans.map(|plan| plan.name()).min_by_key(String::len)
+fn wide(data_type: DataType, local: &Gemm) -> Option<Config> {
+    Config::table().find(|config| {
+        let [m, n, _] = config.tile;
+        config.data_type == data_type
+            && [m, n] == WIDE
+            && tiles(config.tile, local) >= FILLED
+            && config.scheduler.is_persistent()
+            && config.cluster_blocks() == 1
+    })
 }
 
 impl Chooser<'_> {
@@ -240,21 +235,22 @@ impl Chooser<'_> {
             )
             .map_err(|e| Refused::Cli(Box::new(e)))
         };
-        let choose = |local: &Gemm| -> Result<Box<dyn Plan>, Refused> {
+        let choose = |local: &Gemm| -> Result<Specialized, Refused> {
             let plan = named(self.plan, local)?;
-            if self.plan != "auto" || !overlap || !plan.anatomy().turns.are_several() {
+            if self.plan != "auto" || !overlap || !plan.scheduler.is_persistent() {
                 return Ok(plan);
             }
             // What the model chose serves; another plan may not.
             let plan = wide(self.data_type, local)
-                .and_then(|name| named(&name, local).ok())
+                .and_then(|config| named(&config.to_string(), local).ok())
                 .unwrap_or(plan);
             let all = self.gpu.map_or(0, |gpu| gpu.info().sm_count);
-            if leaves_room(plan.as_ref(), local, all.into()) && local.k >= LONG {
-                let name = plan.name();
-                // Some tiles are listed for persistent blocks alone.
-                let tile = name.split(PERSISTENT).next().unwrap_or(&name);
-                if let Ok(plan) = named(tile, local) {
+            if leaves_room(&plan, local, all.into()) && local.k >= LONG {
+                let one_tile_a_block = Config {
+                    scheduler: Scheduler::Grid,
+                    ..plan.config()
+                };
+                if let Ok(plan) = named(&one_tile_a_block.to_string(), local) {
                     return Ok(plan);
                 }
             }

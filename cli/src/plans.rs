@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 use tilewright::codegen::Arch;
-use tilewright::kernels::gemm::registry::{plan_named, plans};
-use tilewright::kernels::gemm::{Gemm, Operands, Plan, PlanError, ProblemError};
-use tilewright::kernels::select::{Candidate, Reason, Wanted};
+use tilewright::kernels::gemm::Config;
+use tilewright::kernels::gemm::{Gemm, Operands, PlanError, ProblemError, Specialized};
+use tilewright::kernels::select::{Candidate, Reason, SelectError, Wanted};
 
 use crate::bench::shape;
 use crate::devices::{self, DevicesArgs};
@@ -59,13 +59,16 @@ fn list(args: &PlansArgs) -> Outcome {
     }
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let chosen = match &args.name {
-        Some(name) => vec![plan_named(name).map_err(|e| CliError::usage(e.code(), e.to_string()))?],
-        None => plans(),
+        Some(name) => vec![
+            name.parse::<Config>()
+                .map_err(|e| CliError::usage(e.code(), e.to_string()))?,
+        ],
+        None => Config::table().collect(),
     };
     if args.json {
         let rows = chosen
             .iter()
-            .map(|p| to_json(p.as_ref()))
+            .map(|c| to_json(&c.kernel()))
             .collect::<Result<Vec<_>, _>>()
             .map_err(refused)?;
         output::print_json(&Value::Array(rows));
@@ -73,7 +76,7 @@ fn list(args: &PlansArgs) -> Outcome {
     }
     let mut text = String::new();
     for p in &chosen {
-        let (m, n, k) = p.tile();
+        let [m, n, k] = p.tile;
         let everywhere = Arch::ALL
             .iter()
             .all(|&arch| arch < p.min_arch() || p.runs_on(arch));
@@ -81,13 +84,13 @@ fn list(args: &PlansArgs) -> Outcome {
         let _ = writeln!(
             text,
             "{:<29} {:<8} {} {later:<9}   tile {m}x{n}x{k}, {} threads",
-            p.name(),
-            p.data_type().to_string(),
+            p.to_string(),
+            p.data_type.to_string(),
             p.min_arch(),
             p.threads()
         );
         if args.name.is_some() {
-            text.push_str(&details(p.as_ref()).map_err(refused)?);
+            text.push_str(&details(&p.kernel()).map_err(refused)?);
         }
     }
     if args.name.is_none() {
@@ -97,7 +100,7 @@ fn list(args: &PlansArgs) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-fn details(plan: &dyn Plan) -> Result<String, PlanError> {
+fn details(plan: &Specialized) -> Result<String, PlanError> {
     let mut text = String::new();
     for operands in Operands::ALL {
         let kernel = plan.emit(operands, plan.min_arch())?;
@@ -128,8 +131,8 @@ fn details(plan: &dyn Plan) -> Result<String, PlanError> {
     Ok(text)
 }
 
-fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
-    let (m, n, k) = plan.tile();
+fn to_json(plan: &Specialized) -> Result<Value, PlanError> {
+    let [m, n, k] = plan.tile();
     let mut variants = Vec::new();
     for operands in Operands::ALL {
         let kernel = plan.emit(operands, plan.min_arch())?;
@@ -153,7 +156,7 @@ fn to_json(plan: &dyn Plan) -> Result<Value, PlanError> {
     }
     Ok(json!({
         "plan": plan.name(),
-        "dtype": plan.data_type().to_string(),
+        "dtype": plan.data_type.to_string(),
         "arch": plan.min_arch().to_string(),
         "tile": [m, n, k],
         "threads": plan.threads(),
@@ -184,8 +187,15 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
     )?;
     let machine = select::machine(arch, gpu.as_ref());
     let findings = select::findings(args.findings.as_deref())?;
+    let config = match &args.name {
+        Some(name) => Some(
+            name.parse::<Config>()
+                .map_err(|e| select::refused(&SelectError::Plan(e)))?,
+        ),
+        None => None,
+    };
     let wanted = Wanted {
-        plan: args.name.as_deref(),
+        config,
         ..Wanted::default()
     };
     let all = wanted
@@ -214,7 +224,7 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
             "multiprocessors": machine.multiprocessors,
             "candidates": rows,
             "chosen": {
-                "plan": chosen.plan.name(),
+                "plan": chosen.config.to_string(),
                 "split": chosen.schedule.split,
                 "pack": chosen.schedule.pack,
                 "source": source,
@@ -226,7 +236,7 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
     // The widest of the names that are listed, so that columns are straight.
     let width = all
         .iter()
-        .map(|c| c.plan.name().len())
+        .map(|c| c.config.to_string().len())
         .max()
         .unwrap_or(0)
         .max(26);
@@ -249,7 +259,7 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
         let _ = writeln!(
             text,
             "  {:<width$} {:>5} {pack:>4} {:>10.4} {:>8.1} {:>8} {waves:>11}  {}",
-            c.plan.name(),
+            c.config.to_string(),
             c.schedule.split,
             e.seconds * 1e3,
             tflops(c),
@@ -261,9 +271,7 @@ fn candidates(args: &PlansArgs, [m, n, k]: [u64; 3]) -> Outcome {
     let _ = write!(
         text,
         "auto takes {}, split {}{packed}: {}",
-        chosen.plan.name(),
-        chosen.schedule.split,
-        chosen.reason
+        chosen.config, chosen.schedule.split, chosen.reason
     );
     output::print_line(&text);
     Ok(ExitCode::SUCCESS)
@@ -273,7 +281,7 @@ fn row_json(c: &Candidate, tflops: f64) -> Value {
     let e = &c.estimate;
     let d = &e.demands;
     json!({
-        "plan": c.plan.name(),
+        "plan": c.config.to_string(),
         "split": c.schedule.split,
         "pack": c.schedule.pack,
         "estimated_ms": e.seconds * 1e3,

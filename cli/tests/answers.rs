@@ -171,7 +171,7 @@ fn the_largest_products_are_those_that_the_page_states() {
             "m can be at most 33553920",
         ),
         (
-            "wgmma-f16-128x256x64-persistent",
+            "wgmma-f16-128x256x64+persistent",
             16_777_216,
             "16,777,216",
             "at most 2^24",

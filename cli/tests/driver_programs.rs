@@ -16,7 +16,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 /// m, n and k that are no multiples of the tile, whose rows begin at multiples of 16 bytes.
 const PRODUCT: &str =
-    "gemm --plan wgmma-f16-128x256x64-persistent-cluster2x1 --m 120 --n 144 --k 208 --on none";
+    "gemm --plan wgmma-f16-128x256x64+persistent+cluster2x1 --m 120 --n 144 --k 208 --on none";
 
 /// A folder with the driver, the kernel, its contract and its header.
 fn prepared() -> (TempDir, Value) {

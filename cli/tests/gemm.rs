@@ -384,7 +384,7 @@ fn the_architecture_is_one_that_has_the_type_or_the_plan() {
         (&["--dtype", "e5m2"], "sm_89"),
         (&["--dtype", "f64", "--plan", "mma-f64-128x128x8"], "sm_90"),
         (
-            &["--dtype", "f16", "--plan", "mma-f16-64x64x32-sm75"],
+            &["--dtype", "f16", "--plan", "mma-f16-64x64x32+sm75"],
             "sm_80",
         ),
     ] {
@@ -680,7 +680,7 @@ fn plans_lists_layouts_and_proofs() {
         assert_eq!(numbers(&plan["tile"]).len(), 3);
         // Operands are read by descriptors and lanes store their own sums: no thread of the product accesses shared memory.
         let name = plan["plan"].as_str().unwrap_or("");
-        let untouched = name.ends_with("-swapped") && !name.contains("-tf32-");
+        let untouched = name.ends_with("+swapab") && !name.contains("-tf32-");
         let variants = plan["variants"].as_array().expect("an array");
         assert_eq!(variants.len(), 4);
         for variant in variants {

@@ -52,7 +52,7 @@ const PROBLEMS: [&[&str]; 7] = [
     ],
     &[
         "--plan",
-        "wgmma-f16-128x256x64-persistent",
+        "wgmma-f16-128x256x64+persistent",
         "--m",
         "1000",
         "--n",
@@ -62,7 +62,7 @@ const PROBLEMS: [&[&str]; 7] = [
     ],
     &[
         "--plan",
-        "wgmma-bf16-128x256x64-persistent-cluster2x1",
+        "wgmma-bf16-128x256x64+persistent+cluster2x1",
         "--m",
         "300",
         "--n",

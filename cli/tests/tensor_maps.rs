@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 /// Products of warpgroups: boxes of A and B, of transposed and of packed operands, of clusters, of layers, with partial sums.
 const PRODUCTS: [&str; 7] = [
-    "--plan wgmma-f16-128x256x64-persistent --m 1000 --n 520 --k 72",
+    "--plan wgmma-f16-128x256x64+persistent --m 1000 --n 520 --k 72",
     "--plan wgmma-f16-128x256x64 --m 300 --n 264 --k 200 --lda 208 --ldc 272",
-    "--plan wgmma-f16-128x256x64-cluster2x1 --m 300 --n 200 --k 136 --trans tt",
+    "--plan wgmma-f16-128x256x64+cluster2x1 --m 300 --n 200 --k 136 --trans tt",
     "--plan wgmma-f16-64x128x64 --m 200 --n 136 --k 72 --batch 3",
     "--plan wgmma-f16-64x128x128 --m 100 --n 100 --k 2001 --split 4",
     "--plan wgmma-tf32-128x128x32 --m 260 --n 200 --k 136",
-    "--plan wgmma-s8-128x256x128-persistent --m 300 --n 256 --k 144 --trans nt",
+    "--plan wgmma-s8-128x256x128+persistent --m 300 --n 256 --k 144 --trans nt",
 ];
 
 /// The lines that the driver wrote: the launches in order, and the attributes of kernels, each once.

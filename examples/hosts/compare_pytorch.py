@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Compares emitted kernels with PyTorch's products: the numbers of both with double precision, and the times of both.
 
-    tilewright gemm --plan wgmma-f16-128x256x64-persistent --m 4096 --n 4096 --k 4096 --on none --emit kernel.ptx --json > gemm.json
+    tilewright gemm --plan wgmma-f16-128x256x64+persistent --m 4096 --n 4096 --k 4096 --on none --emit kernel.ptx --json > gemm.json
     python3 examples/hosts/compare_pytorch.py kernel.ptx gemm.json [kernel.ptx gemm.json ...]
 
 or, with the command at hand, which emits the kernel then and there (a shape alone lets it choose the plan):
 
-    python3 examples/hosts/compare_pytorch.py --dtype bf16 --shape 8192x8192x8192 --trans nt [--plan wgmma-bf16-128x256x64-persistent]
+    python3 examples/hosts/compare_pytorch.py --dtype bf16 --shape 8192x8192x8192 --trans nt [--plan wgmma-bf16-128x256x64+persistent]
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|layers|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|layers|norms_backward|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -233,6 +233,7 @@ class Kernel:
             sys.exit(f"tilewright kernel {name} {' '.join(arguments)}: {report['error']['message']}")
         launch = report["launch"]
         self.launches = [*launch.get("before", []), launch, *launch.get("after", [])]
+        self.workspace_bytes = launch.get("workspace_bytes", 0)
         module = gpu.module(host.read(path))
         self.functions = [gpu.cuda.function(module, one) for one in self.launches]
 
@@ -426,7 +427,8 @@ MATRICES = [(16384, 4096), (131072, 1024), (4096, 32768)]
 
 def operand_sets(kernel, make):
     """The tensors of a contract by name, as often as rotation takes."""
-    values = {p["name"]: p["value"] for p in kernel.launches[0]["params"] if isinstance(p["value"], dict) and "tensor" in p["value"]}
+    all_parameters = [p for launch in kernel.launches for p in launch["params"]]
+    values = {p["name"]: p["value"] for p in all_parameters if isinstance(p["value"], dict) and "tensor" in p["value"]}
     element = {"s8": torch.int8, "f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "e4m3": torch.float8_e4m3fn, "s32": torch.int32}
     sets = []
     while not sets or len(sets) < 32 and sum(t.nbytes for one in sets for t in one.values()) < ROTATION_BYTES:
@@ -469,6 +471,53 @@ def table_of_rows(gpu):
     cases = [(name, dtype, shape) for name in names for dtype in ("f32", "bf16") for shape in MATRICES]
     cases += [(name, "bf16", shape) for name in names for shape in ((16383, 4099), (1024, 131072))]
     return all([streaming(gpu, *case) for case in cases])
+
+
+def norm_backward(gpu, name, dtype, shape):
+    """The backward of a norm beside PyTorch's and a copy."""
+    rows, cols = shape
+    kernel = Kernel(gpu, name, ["--backward", "--dtype", dtype, "--rows", str(rows), "--cols", str(cols)])
+    sets = operand_sets(kernel, lambda _, shape, of: Operands.random(shape, of))
+    workspace = torch.empty(kernel.workspace_bytes, dtype=torch.uint8, device="cuda")
+    bound = [kernel.bind({**one, "workspace": workspace}) for one in sets]
+    target = torch.empty_like(sets[0]["x"])
+
+    def backward(one, of):
+        # The functions that autograd calls: it would run on another stream than the graph.
+        x, w, dy = (one[t].to(of) for t in ("x", "w", "dy"))
+        if name == "rms_norm":
+            _, r = torch.ops.aten._fused_rms_norm(x, (cols,), w, 1e-5)
+            return lambda: torch.ops.aten._fused_rms_norm_backward(dy, x, (cols,), r, w, [True, True])
+        b = torch.zeros_like(w)
+        _, mean, r = torch.ops.aten.native_layer_norm(x, (cols,), w, b, 1e-5)
+        return lambda: torch.ops.aten.native_layer_norm_backward(dy, x, (cols,), mean, r, w, b, [True] * 3)
+
+    theirs = [backward(one, sets[0]["x"].dtype) for one in sets[:2]]
+    work = [
+        [lambda b=b: kernel.launch(b) for b in bound],
+        [theirs[i % len(theirs)] for i in range(len(sets))],
+        [lambda one=one: target.copy_(one["x"]) for one in sets],
+    ]
+    ours, other, copy = milliseconds([graph(one) for one in work], len(sets))
+    error = 0
+    for own, exact in zip(("dx", "dw", "db"), backward(sets[-1], torch.float64)()):
+        error = max(error, ((sets[-1][own].double() - exact).abs() / (exact.abs() + exact.abs().mean())).max().item())
+    passed = error <= {"f32": 1e-4, "f16": 4e-3, "bf16": 3.2e-2}[dtype]
+    # x and dy are read, dx is written.
+    share = 3 * sets[0]["x"].nbytes / ours / (2 * sets[0]["x"].nbytes / copy)
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {name} backward {dtype} {rows}x{cols}: error {error:.1e}; {3 * sets[0]['x'].nbytes / ours / 1e6:.0f} GB/s,"
+        f" {share:.2f} of a copy; PyTorch {other:.4f} ms, {other / ours:.2f} of its speed",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return passed
+
+
+def table_of_norms_backward(gpu):
+    """The backward of norms, of rows that stay in registers and of longer ones."""
+    shapes = ((65536, 1024), (32768, 2048), (16384, 4096), (8192, 8192), (16383, 4099), (4096, 16384))
+    return all([norm_backward(gpu, name, dtype, shape) for name in ("rms_norm", "layer_norm") for dtype in ("bf16", "f32") for shape in shapes])
 
 
 def table_of_transpose(gpu):
@@ -560,6 +609,7 @@ TABLES = {
     "gemm": table_of_gemm,
     "gemv": table_of_gemv,
     "layers": table_of_layers,
+    "norms_backward": table_of_norms_backward,
     "rows": table_of_rows,
     "transpose": table_of_transpose,
 }

@@ -1,6 +1,6 @@
 /* Launches what `gemm --emit-host c` wrote with nothing but the CUDA driver: kernels of warpgroups with their tensor maps and clusters, and any other.
  *
- *     tilewright gemm --plan wgmma-f16-128x256x64-persistent --m 1024 --n 768 --k 512 --on none \
+ *     tilewright gemm --plan wgmma-f16-128x256x64+persistent --m 1024 --n 768 --k 512 --on none \
  *         --emit kernel.ptx --emit-host c kernel.h
  *     cc -O2 -DCONTRACT='"kernel.h"' -o driver examples/hosts/driver.c -ldl -lm
  *     ./driver kernel.ptx

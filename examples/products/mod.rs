@@ -4,8 +4,9 @@ use clap::{Args, ValueEnum};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::{GemmKernel, tolerance};
-use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS, WARPGROUP_PLANS};
-use tilewright::kernels::gemm::{DataType, FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{
+    Config, DataType, Gemm, Operands, PlanError, Schedule, Specialized,
+};
 
 use super::common::{self, Failure, Number};
 
@@ -77,13 +78,13 @@ impl Product {
     pub(crate) fn kernel(
         &self,
         problem: &Gemm,
-        fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
+        fuse: impl Fn(Config) -> Result<Specialized, PlanError>,
     ) -> Result<GemmKernel<'static>, Failure> {
         let none = self.tile.as_deref().unwrap_or_default();
-        let (tiles, family, plans) = if self.arch == Arch(90) {
-            (&HOPPER_TILES[..], "wgmma", WARPGROUP_PLANS)
+        let (tiles, main_loop) = if self.arch == Arch(90) {
+            (&HOPPER_TILES[..], "wgmma")
         } else {
-            (&TILES[..], "mma", PLANS)
+            (&TILES[..], "mma")
         };
         let unknown = format!(
             "there is no tile `{none}`: give one of {}",
@@ -91,15 +92,14 @@ impl Product {
         );
         let mut chosen = Err(Failure::new("unknown_tile", unknown));
         for &tile in tiles {
-            let named = format!("{family}-{}-{tile}", self.data_type());
-            let wanted = self.tile.as_deref().is_none_or(|own| own == tile);
-            let Some(&plan) = plans.iter().find(|p| wanted && p.name() == named) else {
+            let named = format!("{main_loop}-{}-{tile}", self.data_type());
+            if self.tile.as_deref().is_some_and(|own| own != tile) {
                 continue;
-            };
-            let plan = fuse(plan).map_err(refused)?;
-            let (rows, columns, _) = plan.tile();
+            }
+            let plan = fuse(named.parse().map_err(refused)?).map_err(refused)?;
+            let [rows, columns, _] = plan.tile();
             let blocks = problem.m.div_ceil(rows.into()) * problem.n.div_ceil(columns.into());
-            match plan.adapt(problem, Schedule::default()) {
+            match plan.specialize(problem, Schedule::default()) {
                 Ok(adapted) => chosen = Ok(adapted),
                 Err(e) => {
                     chosen = chosen.or(Err(refused(e)));
@@ -111,7 +111,7 @@ impl Product {
             }
         }
         let plan = chosen?;
-        let kernel = GemmKernel::new(&*plan, problem, Schedule::default(), self.arch);
+        let kernel = GemmKernel::new(plan, problem, Schedule::default(), self.arch);
         kernel.map_err(refused)
     }
 

@@ -4,8 +4,7 @@
 use std::io::Write as _;
 
 use layout_codegen::ir::Element;
-use tilewright_kernels::gemm::registry::plan_named;
-use tilewright_kernels::gemm::{Batch, Gemm, Schedule};
+use tilewright_kernels::gemm::{Batch, Config, Gemm, Schedule};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -48,7 +47,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         split: option("split").unwrap_or("1").parse()?,
         pack: option("pack").is_some_and(|p| p != "0"),
     };
-    let plan = plan_named(name)?.adapt(&problem, schedule)?;
+    let plan = name
+        .parse::<Config>()
+        .map(Config::kernel)?
+        .specialize(&problem, schedule)?;
     let kernel = plan.emit(operands, arch.parse()?)?;
     Ok(std::io::stdout().write_all(kernel.ptx.as_bytes())?)
 }

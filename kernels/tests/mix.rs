@@ -2,9 +2,7 @@
 
 use layout_codegen::Arch;
 use layout_codegen::mix::Mix;
-use tilewright_kernels::gemm::registry::{plan_named, plans};
-use tilewright_kernels::gemm::{Operands, Plan};
-use tilewright_kernels::sources::outer::OuterPlan;
+use tilewright_kernels::gemm::{Config, Operands, Specialized};
 
 /// The main loop's instructions as they stand in the text: from the label to the branch back to it.
 fn in_the_text(ptx: &str) -> Mix {
@@ -29,9 +27,13 @@ fn in_the_text(ptx: &str) -> Mix {
     mix
 }
 
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
+
 #[test]
 fn the_counts_are_those_of_the_text() {
-    for plan in OuterPlan::ALL {
+    for plan in ["dgemm-4x4", "sgemm-r700-64"].map(named) {
         for operands in Operands::ALL {
             let kernel = plan.emit(operands, Arch(80)).expect("it proves");
             let mix = kernel.mix.expect("a main loop");
@@ -48,7 +50,7 @@ fn the_counts_are_those_of_the_text() {
 /// transposed; the walk-through's loop has 57 %.
 #[test]
 fn dgemm_4x4_has_more_useful_instructions_than_the_walk_through() {
-    let plan = OuterPlan::DGEMM_4X4;
+    let plan = named("dgemm-4x4");
     let (source, theirs) = plan.source_mix().expect("it has a source");
     assert_eq!((source, theirs), ("the HD 7970 walk-through", 0.57));
     for operands in Operands::ALL {
@@ -67,7 +69,7 @@ fn dgemm_4x4_has_more_useful_instructions_than_the_walk_through() {
 
 #[test]
 fn every_plan_has_a_main_loop_that_multiplies() {
-    for plan in plans() {
+    for plan in Config::table().map(Config::kernel) {
         let kernel = plan.emit(Operands::ALL[0], plan.min_arch());
         let mix = kernel.expect("it proves").mix;
         assert!(mix.is_some_and(|mix| mix.products > 0), "{}", plan.name());
@@ -82,7 +84,10 @@ fn sgemm_loops_multiply() {
         ("sgemm-maxas-128", 0.89),
         ("sgemm-r700-64", 0.92),
     ] {
-        let plan = plan_named(name).expect("it is listed");
+        let plan = name
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("it is listed");
         // B as it lies and A transposed: both sides are contiguous.
         let tn: Operands = "tn".parse().expect("transposes");
         let kernel = plan.emit(tn, Arch(80)).expect("it proves");
@@ -99,7 +104,7 @@ fn sgemm_by_cp_async_issues_little_beside_products() {
         ("sgemm-128x256x8", 0.91),
         ("sgemm-256x128x8", 0.91),
     ] {
-        let plan = plan_named(name).expect("a plan");
+        let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
         for operands in Operands::ALL {
             let mix = plan.emit(operands, Arch(90)).expect("it proves").mix;
             let mix = mix.expect("a main loop");

@@ -1,74 +1,93 @@
-//! Names of plans: what is printed is read back as the same plan, whether it is listed or not, and a name that no kernel has is one clear error.
+//! Names of configurations: what is printed is read back as the same value, whether it is listed or not, and a name that no kernel has is one clear error.
 
 use layout_codegen::Arch;
 use proptest::prelude::*;
-use tilewright_kernels::gemm::mma_sync::{MmaPlan, WARPGROUP_PLANS};
-use tilewright_kernels::gemm::registry::{plan_named, plans};
-use tilewright_kernels::gemm::{Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright_kernels::gemm::{
+    Config, DataType, Gemm, Mainloop, Operands, Order, PlanError, Schedule, Scheduler, Wgmma,
+};
 
 #[test]
 fn listed_names_are_read_back() {
-    for plan in plans() {
-        let again = plan_named(&plan.name()).expect("a plan");
-        assert_eq!(again.name(), plan.name());
-        assert_eq!(again.anatomy(), plan.anatomy());
-    }
-    // Each by itself: the same value.
-    for plan in WARPGROUP_PLANS {
-        let with_stages = MmaPlan {
-            stages: plan.stages + 1,
-            ..*plan
+    for config in Config::table() {
+        config.validate().expect("a row of the table");
+        assert_eq!(config.to_string().parse(), Ok(config));
+        let deeper = Config {
+            stages: config.stages + 1,
+            ..config
         };
-        let again = plan_named(&with_stages.name()).expect("a plan");
-        assert_eq!(
-            again.anatomy(),
-            with_stages.anatomy(),
-            "{}",
-            with_stages.name()
-        );
+        if deeper.validate().is_ok() {
+            assert_eq!(deeper.to_string().parse(), Ok(deeper));
+        }
     }
 }
 
-/// Names in which each part is likely to be right.
-fn name() -> impl Strategy<Value = String> {
-    let of_type = prop::sample::select(vec![
-        "f16", "bf16", "tf32", "s8", "e4m3", "e5m2", "f32", "f16x",
+/// Values in which each part is likely to be right.
+fn config() -> impl Strategy<Value = Config> {
+    let rows = prop_oneof![4 => (1u32..33).prop_map(|n| 8 * n), 4 => (1u32..5).prop_map(|n| 64 * n), 1 => any::<u32>()];
+    let columns = prop_oneof![6 => (1u32..17).prop_map(|n| 16 * n), 4 => (1u32..4).prop_map(|n| 64 * n), 1 => any::<u32>()];
+    let depth = prop::sample::select(vec![0u32, 16, 32, 64, 128, 256, u32::MAX]);
+    let mainloop = prop_oneof![
+        6 => prop::sample::select(vec![Wgmma::Cooperative, Wgmma::Promoted, Wgmma::PingPong]).prop_map(Mainloop::Wgmma),
+        1 => prop::sample::select(Config::table().map(|c| c.mainloop).collect::<Vec<_>>()),
+    ];
+    let scheduler = prop::sample::select(vec![
+        Scheduler::Grid,
+        Scheduler::Persistent(Order::Rectangle),
+        Scheduler::Persistent(Order::Linear),
     ]);
-    let rows = prop_oneof![8 => (1u32..33).prop_map(|n| 8 * n), 4 => (1u32..4).prop_map(|n| 64 * n), 1 => 0u32..400];
-    let columns = prop_oneof![6 => (1u32..17).prop_map(|n| 16 * n), 4 => (1u32..4).prop_map(|n| 64 * n), 1 => 0u32..400];
-    let depth = prop::sample::select(vec![16u32, 32, 64, 128, 256]);
-    let ends = prop::sample::subsequence(
-        vec![
-            "-swapped",
-            "-pingpong",
-            "-persistent",
-            "-promoted",
-            "-dealt",
-            "-cluster2x1",
-            "-cluster1x4",
-            "-cluster3x1",
-            "-3stages",
-            "-40stages",
-        ],
-        0..4,
-    );
-    (of_type, rows, columns, depth, ends)
-        .prop_map(|(t, m, n, k, ends)| format!("wgmma-{t}-{m}x{n}x{k}{}", ends.concat()))
+    let cluster = prop::sample::select(vec![
+        [1, 1],
+        [1, 1],
+        [2, 1],
+        [1, 4],
+        [8, 1],
+        [2, 2],
+        [0, 1],
+        [3, 1],
+        [u32::MAX, 1],
+    ]);
+    let stages = prop_oneof![6 => 2u32..12, 1 => any::<u32>()];
+    let data_type = prop::sample::select(DataType::ALL.to_vec());
+    let all = (data_type, mainloop, (rows, columns, depth), stages);
+    (all, scheduler, cluster, any::<bool>()).prop_map(|(all, scheduler, cluster, swap_ab)| {
+        let (data_type, mainloop, (m, n, k), stages) = all;
+        Config {
+            data_type,
+            mainloop,
+            tile: [m, n, k],
+            stages,
+            scheduler,
+            cluster,
+            swap_ab,
+        }
+    })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 4000, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// What is valid has a name that says it all; what is not is refused, under its name as well.
     #[test]
-    fn names_are_plans_or_errors(name in name(), text in "\\PC{0,40}") {
-        if let Ok(plan) = plan_named(&name) {
-            let again = plan_named(&plan.name()).expect("its own name");
-            prop_assert_eq!(again.name(), plan.name());
-            prop_assert_eq!(again.anatomy(), plan.anatomy());
-        }
-        for name in [text.clone(), format!("wgmma-{text}"), format!("wgmma-bf16-{text}"), format!("{name}{text}")] {
-            if let Err(error) = plan_named(&name) {
+    fn values_have_names(config in config()) {
+        match config.validate() {
+            Ok(()) => prop_assert_eq!(config.to_string().parse(), Ok(config)),
+            Err(error) => {
                 prop_assert!(!error.to_string().is_empty());
+                if let Ok(other) = config.to_string().parse::<Config>() {
+                    // Warps, and what kernels of the sources have, are not in names.
+                    prop_assert!(other.validate().is_ok());
+                }
+            }
+        }
+    }
+
+    /// What is valid has a kernel for some operands, or no room for it; nothing panics.
+    #[test]
+    fn texts_are_names_or_errors(text in "\\PC{0,40}", name in "wgmma-(bf16|e4m3|tf32)-(64|128|300)x(64|0|16)x(64|128)([+](swapab|pingpong|linear|promoted|cluster2x1|stages3|sm75|warps)){0,4}") {
+        for name in [text.clone(), format!("wgmma-{text}"), format!("wgmma-bf16-{text}"), format!("{name}{text}"), name] {
+            match name.parse::<Config>() {
+                Ok(config) => prop_assert_eq!(config.to_string().parse(), Ok(config)),
+                Err(error) => prop_assert!(!error.to_string().is_empty()),
             }
         }
     }
@@ -76,7 +95,7 @@ proptest! {
 
 /// What is named is proven, for a problem whose sizes no tile divides, or has no room: of all names of a grid, every so many.
 #[test]
-fn unlisted_plans_are_proven() {
+fn unlisted_configurations_are_proven() {
     let (mut proven, mut named) = (0, 0);
     let tiles = |swapped: bool| {
         let (rows, columns): (Vec<i64>, Vec<i64>) = if swapped {
@@ -88,10 +107,12 @@ fn unlisted_plans_are_proven() {
     };
     let ends = [
         "",
-        "-persistent",
-        "-cluster2x1",
-        "-cluster1x2",
-        "-persistent-cluster1x4",
+        "+persistent",
+        "+cluster2x1",
+        "+cluster1x2",
+        "+persistent+cluster1x4",
+        "+linear",
+        "+pingpong",
     ];
     let types = [
         ("bf16", 64),
@@ -107,10 +128,10 @@ fn unlisted_plans_are_proven() {
             if at % 23 != 0 {
                 continue;
             }
-            let word = if swapped { "-swapped" } else { "" };
+            let word = if swapped { "+swapab" } else { "" };
             let name = format!("wgmma-{of}-{m}x{n}x{k}{word}{end}");
-            let plan = match plan_named(&name) {
-                Ok(plan) => plan,
+            let config = match name.parse::<Config>() {
+                Ok(config) => config,
                 Err(PlanError::Unsupported { .. }) => continue,
                 Err(e) => panic!("{name}: {e}"),
             };
@@ -119,8 +140,8 @@ fn unlisted_plans_are_proven() {
                 .parse()
                 .expect("transposes");
             let problem = Gemm::packed(304, 648, 656, operands);
-            let made = plan
-                .adapt(&problem, Schedule::default())
+            let made = config
+                .specialize(&problem, Schedule::default())
                 .and_then(|plan| plan.emit(operands, Arch(90)));
             match made {
                 Ok(_) => proven += 1,
@@ -141,10 +162,10 @@ fn impossible_names_say_what_would_work() {
     for (name, part) in [
         ("wgmma-bf16-128x300x64", "300 columns of its instructions"),
         ("wgmma-bf16-100x128x64", "take 64, 128 or 192"),
-        ("wgmma-bf16-8x64x128-swapped", "take a multiple of 16"),
+        ("wgmma-bf16-8x64x128+swapab", "take a multiple of 16"),
         ("wgmma-bf16-128x128x48", "take a k of 128 or 256 bytes"),
         (
-            "wgmma-f16-128x128x65-6stages",
+            "wgmma-f16-128x128x65+stages6",
             "a stage of 130 bytes along k",
         ),
         (
@@ -152,15 +173,32 @@ fn impossible_names_say_what_would_work() {
             "take f16, bf16, tf32, s8, e4m3 or e5m2",
         ),
         ("wgmma-bf16-192x256x64", "128 sums a thread"),
-        ("wgmma-bf16-128x128x64-promoted", "take e4m3 or e5m2"),
-        ("wgmma-bf16-128x128x64-cluster3x1", "take 2x1 or 1x2"),
+        ("wgmma-bf16-128x128x64+promoted", "take e4m3 or e5m2"),
+        ("wgmma-bf16-128x128x64+cluster3x1", "take 2x1 or 1x2"),
         (
-            "wgmma-bf16-128x128x64-persistent-dealt",
-            "take it with a ping-pong schedule",
+            "wgmma-bf16-128x128x64+linear+cluster2x1",
+            "rectangles of them",
         ),
-        ("wgmma-bf16-128x128x64-1stages", "take 2 to 32"),
+        (
+            "wgmma-bf16-128x128x64+pingpong+swapab",
+            "leave one of them out",
+        ),
+        (
+            "wgmma-bf16-192x128x64+pingpong",
+            "of a ping-pong schedule 128 or 256",
+        ),
+        (
+            "wgmma-e4m3-128x128x128+promoted+persistent",
+            "leave one of them out",
+        ),
+        ("mma-f16-96x128x32", "mma-f16-128x128x32"),
+        ("mma-f16-128x128x32+cluster2x1", "2x1"),
+        ("sgemm-128x128x16+persistent", "take a wgmma kernel"),
+        ("wgmma-bf16-128x128x64+stages1", "take 2 to 32"),
     ] {
-        let message = plan_named(name)
+        let message = name
+            .parse::<Config>()
+            .map(Config::kernel)
             .err()
             .map(|e| e.to_string())
             .unwrap_or_default();
@@ -169,8 +207,14 @@ fn impossible_names_say_what_would_work() {
     for name in [
         "wgmma-bf16-0x0x0",
         "wgmma-bf16-128x128",
-        "wgmma-bf16-128x128x64-persistent-swapped",
-        "wgmma-bf16-128x128x64-pingpong-persistent",
+        "wgmma-bf16-128x128x64+persistent+linear",
+        "wgmma-bf16-128x128x64+pingpong+promoted",
+        "wgmma-bf16-128x128x64+pingpong+pingpong",
+        "mma-f16-128x128x32+pingpong",
+        "wgmma-bf16-128x128x64+sm75",
+        "wgmma-bf16-128x128x64+swapab2",
+        "",
+        "+",
         "wgmma--128x128x64",
         "wgmma-bf16-128x128x99999999999999999999",
         "wgmma-bf16-0128x128x64",
@@ -178,7 +222,10 @@ fn impossible_names_say_what_would_work() {
         "wgmma-bf16-128x128x64-tma-store",
     ] {
         assert_eq!(
-            plan_named(name).err().map(|e| e.code()),
+            name.parse::<Config>()
+                .map(Config::kernel)
+                .err()
+                .map(|e| e.code()),
             Some("unknown_plan"),
             "{name}"
         );

@@ -1,17 +1,16 @@
 //! Plans as OpenCL C: the text is the same every time, what accesses cost on AMD's memories, and that each plan has a form or one error.
 
 use layout_core::banks::{AMD_GCN, AMD_R700};
-use tilewright_kernels::gemm::registry::{plan_named, plans as all_plans};
-use tilewright_kernels::gemm::{Operands, PlanError, opencl as plans};
+use tilewright_kernels::gemm::{Config, Operands, PlanError, opencl as plans};
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
 #[test]
 fn the_text_is_the_same_every_time() -> Tested {
     let nt: Operands = "nt".parse()?;
-    let plan = plan_named("sgemm-maxas-128")?;
-    let first = plans::emit(plan.as_ref(), nt, &AMD_GCN)?;
-    let second = plans::emit(plan.as_ref(), nt, &AMD_GCN)?;
+    let plan = "sgemm-maxas-128".parse::<Config>().map(Config::kernel)?;
+    let first = plans::emit(&plan, nt, &AMD_GCN)?;
+    let second = plans::emit(&plan, nt, &AMD_GCN)?;
     assert_eq!(first, second);
     // No register is used before a line that declares it, and none is declared twice: compilers check the rest.
     assert!(first.source.contains("barrier(CLK_LOCAL_MEM_FENCE);"));
@@ -21,9 +20,9 @@ fn the_text_is_the_same_every_time() -> Tested {
 #[test]
 fn costs_are_those_of_the_memory_that_is_asked_for() -> Tested {
     let nn: Operands = "nn".parse()?;
-    let plan = plan_named("sgemm-maxas-64")?;
+    let plan = "sgemm-maxas-64".parse::<Config>().map(Config::kernel)?;
     let cost = |model, access: &str| -> Result<_, PlanError> {
-        let emitted = plans::emit(plan.as_ref(), nn, model)?;
+        let emitted = plans::emit(&plan, nn, model)?;
         let mut of = emitted.proof.accesses.iter();
         Ok(of
             .find(|a| a.access == access)
@@ -40,12 +39,12 @@ fn costs_are_those_of_the_memory_that_is_asked_for() -> Tested {
 #[test]
 fn local_memory_has_no_conflicts() -> Tested {
     for name in ["sgemm-r700-64", "dgemm-4x4"] {
-        let plan = plan_named(name)?;
+        let plan = name.parse::<Config>().map(Config::kernel)?;
         for (operands, model) in Operands::ALL
             .into_iter()
             .flat_map(|o| [(o, &AMD_GCN), (o, &AMD_R700)])
         {
-            let emitted = plans::emit(plan.as_ref(), operands, model)?;
+            let emitted = plans::emit(&plan, operands, model)?;
             assert!(emitted.proof.accesses.len() >= 4);
             for a in &emitted.proof.accesses {
                 let what = format!("{name}, {operands}, {}, {}", model.name, a.access);
@@ -60,9 +59,9 @@ fn local_memory_has_no_conflicts() -> Tested {
 #[test]
 fn every_plan_has_a_form_or_one_error() -> Tested {
     let mut forms = Vec::new();
-    for plan in all_plans() {
+    for plan in Config::table().map(Config::kernel) {
         for operands in Operands::ALL {
-            match plans::emit(plan.as_ref(), operands, &AMD_GCN) {
+            match plans::emit(&plan, operands, &AMD_GCN) {
                 Ok(_) => forms.push(plan.name()),
                 Err(PlanError::OpenCl(error)) => {
                     assert!(!error.what.is_empty() && !error.kernel.is_empty());

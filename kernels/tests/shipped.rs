@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use layout_codegen::prove::prove;
-use tilewright_kernels::gemm::registry::plans;
-use tilewright_kernels::gemm::{Gemm, Operands, Schedule};
+use tilewright_kernels::gemm::{Config, Gemm, Operands, Schedule};
 
 /// Cases that the solver may look into for a kernel; the most that one takes is about half of it.
 const CASES: usize = 4_000;
@@ -16,13 +15,13 @@ const PATTERNS: usize = 600;
 #[test]
 fn proofs_take_little_and_assume_nothing() {
     let mut most = [(0, String::new()), (0, String::new())];
-    for (number, plan) in plans().into_iter().enumerate() {
+    for (number, plan) in Config::table().enumerate() {
         // The listed plan with one choice of transposes, and what adapts it to rows of any length, and to split sums.
         let operands = Operands::ALL[number % 4];
         let odd = Gemm::packed(1023, 1021, 1 << 20, operands);
         let schedule = |split| Schedule { split, pack: false };
-        let adapted = [schedule(1), schedule(2)].map(|s| plan.adapt(&odd, s).ok());
-        for plan in adapted.into_iter().flatten().chain([plan]) {
+        let adapted = [schedule(1), schedule(2)].map(|s| plan.specialize(&odd, s).ok());
+        for plan in adapted.into_iter().flatten().chain([plan.kernel()]) {
             let entries = plan.entries(operands, plan.min_arch()).expect("entries");
             for entry in entries {
                 let proof = prove(&entry).unwrap_or_else(|e| panic!("{}: {e}", entry.name()));

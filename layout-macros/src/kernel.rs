@@ -6,9 +6,9 @@ use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, Ident, LitStr, Result, Token};
-use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::Config;
 use tilewright_kernels::gemm::{
-    CompiledMap, GridRule, KernelParts, MapSource, Operands, PlanError, compile,
+    CompiledMap, KernelParts, MapSource, Operands, PlanError, TileSchedule, compile,
 };
 
 /// A value written as a name or as a string.
@@ -77,7 +77,11 @@ pub(crate) fn expand(spec: &KernelSpec) -> TokenStream {
 }
 
 fn parts(spec: &KernelSpec) -> Result<KernelParts> {
-    let plan = plan_named(&spec.plan.text).map_err(|e| Error::new(spec.plan.span, e))?;
+    let plan = spec
+        .plan
+        .text
+        .parse::<Config>()
+        .map_err(|e| Error::new(spec.plan.span, e))?;
     let operands: Operands = spec
         .trans
         .text
@@ -88,7 +92,7 @@ fn parts(spec: &KernelSpec) -> Result<KernelParts> {
         .text
         .parse()
         .map_err(|e: UnknownArch| Error::new(spec.arch.span, e))?;
-    compile(plan.as_ref(), operands, arch).map_err(|e| {
+    compile(&plan.kernel(), operands, arch).map_err(|e| {
         let span = match e {
             PlanError::ArchTooOld { .. } => spec.arch.span,
             _ => spec.plan.span,
@@ -110,12 +114,18 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
         maps,
         limits,
         ld_multiple,
-        rule,
+        tiles,
     } = parts;
-    let rule = match rule {
-        GridRule::Rows { limit } => quote!(Rows { limit: #limit }),
-        GridRule::Grouped { group } => quote!(Grouped { group: #group }),
-        GridRule::Fixed { rows, columns } => quote!(Fixed { rows: #rows, columns: #columns }),
+    let tiles = match tiles {
+        TileSchedule::Groups => quote!(Groups),
+        TileSchedule::Columns => quote!(Columns),
+        TileSchedule::Batch => quote!(Batch),
+        TileSchedule::SplitK(parts) => quote!(SplitK(#parts)),
+        TileSchedule::Rectangle([rows, columns]) => quote!(Rectangle([#rows, #columns])),
+        TileSchedule::Linear { blocks, tiles } => {
+            let [down, across] = tiles;
+            quote!(Linear { blocks: #blocks, tiles: [#down, #across] })
+        }
     };
     let params = params.iter().map(|(name, kind, offset)| {
         let kind = format_ident!(
@@ -157,7 +167,7 @@ fn tokens(spec: &KernelSpec, parts: &KernelParts) -> TokenStream {
             maps: &[#(#maps),*],
             limits: [#(#limits),*],
             ld_multiple: #ld_multiple,
-            rule: ::tilewright::kernels::gemm::GridRule::#rule,
+            tiles: ::tilewright::kernels::gemm::TileSchedule::#tiles,
         }
     }
 }

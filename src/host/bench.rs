@@ -14,7 +14,7 @@ use tilewright_gpu::cublas::{
 };
 use tilewright_gpu::cublaslt::{self, CublasLt};
 use tilewright_gpu::{Gpu, GpuError, TimeOptions, Timing};
-use tilewright_kernels::gemm::{DataType, Emitted, Epilogue, Gemm, Plan, Trans};
+use tilewright_kernels::gemm::{DataType, Emitted, Epilogue, Gemm, Specialized, Trans};
 
 use super::run::bind::bind;
 use super::run::on_gpu::{Loaded, Placed};
@@ -182,13 +182,13 @@ fn fastest<'s>(
 pub fn compare(
     gpu: &Gpu,
     cublas: Option<&Cublas>,
-    plan: &dyn Plan,
+    plan: &Specialized,
     kernel: &Emitted,
     problem: &Gemm,
     options: TimeOptions,
     seed: u64,
 ) -> Result<Comparison, DeviceError> {
-    let data_type = plan.data_type();
+    let data_type = plan.data_type;
     let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let first = Inputs::random(problem, data_type, seed);
     let operands = bind(&kernel, kernel.args(&first))?;

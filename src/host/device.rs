@@ -3,7 +3,7 @@
 use std::fmt;
 
 use tilewright_gpu::{Gpu, GpuError};
-use tilewright_kernels::gemm::{Emitted, Gemm, Plan, PlanError};
+use tilewright_kernels::gemm::{Emitted, Gemm, PlanError, Specialized};
 
 use super::run::bind::bind;
 use super::run::on_gpu;
@@ -93,13 +93,13 @@ impl From<RunError> for DeviceError {
 /// The plan's refusal of the problem, a matrix that is not what the problem says, or the driver's of the text, the memory or a launch.
 pub fn launch_on(
     gpu: &Gpu,
-    plan: &dyn Plan,
+    plan: &Specialized,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
     repeats: usize,
 ) -> Result<DeviceRun, DeviceError> {
-    inputs.fit(problem, plan.data_type())?;
+    inputs.fit(problem, plan.data_type)?;
     let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let bound = bind(&kernel, kernel.args(inputs))?;
     if bound.steps.is_empty() {

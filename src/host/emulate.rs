@@ -3,7 +3,7 @@
 use std::fmt;
 
 use ptx_emulator::{MemoryError, Options, ParseError, Report};
-use tilewright_kernels::gemm::{Emitted, Gemm, Plan, PlanError};
+use tilewright_kernels::gemm::{Emitted, Gemm, PlanError, Specialized};
 
 use super::run::bind::bind;
 use super::run::on_emulator;
@@ -102,13 +102,13 @@ impl From<RunError> for EmulateError {
 /// The plan's refusal of the problem, a matrix that is not what the problem says, or the emulator's of the text or the launch. What the
 /// kernel does wrong while it runs is a finding of the report, not an error.
 pub fn emulate(
-    plan: &dyn Plan,
+    plan: &Specialized,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,
     options: &Options,
 ) -> Result<EmulatedRun, EmulateError> {
-    inputs.fit(problem, plan.data_type())?;
+    inputs.fit(problem, plan.data_type)?;
     let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let bound = bind(&kernel, kernel.args(inputs))?;
     if bound.steps.is_empty() {

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::Config;
 use tilewright_kernels::gemm::{DataType, Operands, Schedule};
 use tilewright_kernels::select::{Finding, Findings, ProblemClass, Timed};
 
@@ -272,10 +272,10 @@ impl Problem {
 impl Row {
     fn check(self, data_type: DataType) -> Result<Timed, EntryError> {
         let plan = self.plan;
-        match plan_named(&plan) {
+        match plan.parse::<Config>() {
             Err(_) => return Err(EntryError::UnknownPlan(plan)),
-            Ok(p) if p.data_type() != data_type => {
-                let serves = p.data_type();
+            Ok(p) if p.data_type != data_type => {
+                let serves = p.data_type;
                 return Err(EntryError::WrongType { plan, serves });
             }
             Ok(_) => {}

@@ -8,7 +8,7 @@
 //! Drawing random operands needs no GPU: a [`Trial`] is made by any thread while the GPU runs another.
 
 use tilewright_gpu::{Buffer, Gpu, GpuError, TimeOptions, Timing};
-use tilewright_kernels::gemm::{DataType, Emitted, Gemm, Plan};
+use tilewright_kernels::gemm::{DataType, Emitted, Gemm, Specialized};
 
 use super::reference::Sample;
 use super::run::arg;
@@ -91,7 +91,7 @@ impl Trial {
     pub fn run(
         &self,
         gpu: &Gpu,
-        ways: &[(&dyn Plan, &Emitted)],
+        ways: &[(&Specialized, &Emitted)],
         options: TimeOptions,
     ) -> Result<Vec<Result<Tried, DeviceError>>, DeviceError> {
         let mut sets = None;
@@ -143,7 +143,7 @@ impl Trial {
     fn launch_once(
         &self,
         gpu: &Gpu,
-        plan: &dyn Plan,
+        plan: &Specialized,
         kernel: &Emitted,
         sets: &mut Option<Sets>,
     ) -> Result<Result<Ready, DeviceError>, DeviceError> {

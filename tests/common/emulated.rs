@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tilewright::emulator::Options;
 use tilewright::host::{EmulatedRun, Inputs, check, emulate};
-use tilewright::kernels::gemm::{Emitted, Plan};
+use tilewright::kernels::gemm::{Emitted, Specialized};
 
 use super::mma::Case;
 
@@ -23,7 +23,7 @@ type Kernels = HashMap<(String, u32), Arc<Emitted>>;
 
 /// The kernel of a plan that is adapted to a case, emitted and proven once for all cases that it serves: sizes, factors and numbers are parameters of the launch.
 /// What makes another kernel is in the name of its entry, but for the number of parts, which is in a comment of the text.
-fn emitted(plan: &dyn Plan, case: &Case, what: &str) -> Arc<Emitted> {
+fn emitted(plan: &Specialized, case: &Case, what: &str) -> Arc<Emitted> {
     static KERNELS: LazyLock<Mutex<Kernels>> = LazyLock::new(Mutex::default);
     let kernels = || KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
     let operands = case.problem.operands;
@@ -39,14 +39,19 @@ fn emitted(plan: &dyn Plan, case: &Case, what: &str) -> Arc<Emitted> {
 }
 
 /// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
-pub(crate) fn emulated(plan: &dyn Plan, case: &Case, inputs: &Inputs) -> EmulatedRun {
+pub(crate) fn emulated(plan: &Specialized, case: &Case, inputs: &Inputs) -> EmulatedRun {
     let what = format!("{}, {case:?}", plan.name());
     let kernel = emitted(plan, case, &what);
     run(plan, &kernel, case, inputs)
 }
 
 /// Runs a kernel of a plan: no finding, and the wavefronts that were proven.
-pub(crate) fn run(plan: &dyn Plan, kernel: &Emitted, case: &Case, inputs: &Inputs) -> EmulatedRun {
+pub(crate) fn run(
+    plan: &Specialized,
+    kernel: &Emitted,
+    case: &Case,
+    inputs: &Inputs,
+) -> EmulatedRun {
     let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
     let run =
         emulate(plan, kernel, problem, inputs, &strict()).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -76,7 +81,7 @@ pub(crate) fn not_as_proven(kernel: &Emitted, run: &EmulatedRun) -> Option<Strin
 }
 
 /// Numbers and gaps, with the operands that the reference sees.
-pub(crate) fn assert_right(plan: &dyn Plan, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
-    let check = check(&case.problem, plan.data_type(), inputs, &run.c).expect("shapes agree");
+pub(crate) fn assert_right(plan: &Specialized, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
+    let check = check(&case.problem, plan.data_type, inputs, &run.c).expect("shapes agree");
     assert!(check.passed, "{}, {case:?}: {check:?}", plan.name());
 }

@@ -4,11 +4,9 @@
 //! any other, whether it is the rows, the address or the distance of the matrices of a batch that keep it from being wider.
 
 use tilewright::codegen::Arch;
-use tilewright::kernels::gemm::mma_sync::PLANS;
-use tilewright::kernels::gemm::registry::plans;
 use tilewright::kernels::gemm::{
-    Activation, Alignment, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError,
-    Schedule, Trans,
+    Activation, Alignment, Batch, Bias, Config, DataType, Epilogue, Gemm, Mainloop, Operands,
+    PlanError, Schedule, Specialized, Trans,
 };
 
 use super::Random;
@@ -35,10 +33,15 @@ pub(crate) struct Case {
 }
 
 /// The plans of a type in the family of `mma.sync`, those by fused multiply-adds too.
-pub(crate) fn plans_of(data_type: DataType) -> Vec<Box<dyn Plan>> {
-    let mut all = plans();
-    let family: Vec<String> = PLANS.iter().map(Plan::name).collect();
-    all.retain(|plan| plan.data_type() == data_type && family.contains(&plan.name()));
+pub(crate) fn plans_of(data_type: DataType) -> Vec<Specialized> {
+    let of_warps = |config: &Config| {
+        matches!(
+            config.mainloop,
+            Mainloop::Simt { .. } | Mainloop::MmaSync { .. }
+        )
+    };
+    let all = Config::table().filter(|config| config.data_type == data_type && of_warps(config));
+    let all: Vec<_> = all.map(Config::kernel).collect();
     assert!(!all.is_empty(), "no plan computes in {data_type}");
     all
 }
@@ -48,12 +51,12 @@ pub(crate) fn plans_of(data_type: DataType) -> Vec<Box<dyn Plan>> {
 /// Plans of large tiles have no kernels for narrow copies; they say so, and that the operands can be packed: if that can be done, it must
 /// serve. Plans for `sm_75` have no C in bf16. Nothing else is refused, and never by all plans of a type.
 pub(crate) fn adapted<'p>(
-    plans: impl Iterator<Item = &'p dyn Plan>,
+    plans: impl Iterator<Item = &'p Specialized>,
     case: &Case,
-) -> (&'p dyn Plan, Box<dyn Plan>) {
+) -> (&'p Specialized, Specialized) {
     let problem = &case.problem;
     for plan in plans {
-        let refusal = match plan.adapt(problem, case.schedule) {
+        let refusal = match plan.specialize(problem, case.schedule) {
             Ok(adapted) => return (plan, adapted),
             Err(refusal) => refusal,
         };
@@ -68,7 +71,7 @@ pub(crate) fn adapted<'p>(
             "{case:?}: {text}"
         );
         assert!(
-            plan.tile() != (64, 64, 32),
+            plan.tile() != [64, 64, 32],
             "the smallest tile takes all: {case:?}: {text}"
         );
         if problem.batch.count == 1 {
@@ -77,7 +80,7 @@ pub(crate) fn adapted<'p>(
                 pack: true,
                 ..case.schedule
             };
-            match plan.adapt(problem, packed) {
+            match plan.specialize(problem, packed) {
                 Ok(adapted) => return (plan, adapted),
                 Err(error) => panic!("{case:?}: {text}, and if they are packed: {error}"),
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{Inputs, check, emulate};
-use tilewright::kernels::gemm::{Emitted, Gemm, Plan};
+use tilewright::kernels::gemm::{Emitted, Gemm, Specialized};
 
 use super::emulated::{not_as_proven, strict};
 use super::text::Text;
@@ -40,7 +40,7 @@ struct Observed {
 
 /// A kernel, and a problem to run it on.
 pub(crate) struct Subject<'a> {
-    pub(crate) plan: &'a dyn Plan,
+    pub(crate) plan: &'a Specialized,
     pub(crate) kernel: &'a Emitted,
     pub(crate) problem: &'a Gemm,
     pub(crate) inputs: &'a Inputs,
@@ -56,7 +56,7 @@ impl Subject<'_> {
         let run = emulate(self.plan, kernel, self.problem, self.inputs, &options)
             .unwrap_or_else(|e| panic!("a mutant must still be PTX: {e}"));
         let report = run.report.as_ref().expect("it was launched");
-        let check = check(self.problem, self.plan.data_type(), self.inputs, &run.c);
+        let check = check(self.problem, self.plan.data_type, self.inputs, &run.c);
         Observed {
             findings: report.findings.iter().map(|f| f.kind).collect(),
             numbers_right: check.expect("shapes agree").passed,

@@ -1,40 +1,39 @@
 //! That no kernel is left out: every family and type of the registry, every kernel that stands beside a product, and every example has a subject.
 //!
-//! A family is what a plan's name says beside the sizes: of `mma-f16-64x64x32` that is `mma-f16`. Persistent plans are one family, whatever their type, and so are those of
-//! warpgroups that take turns, those with clusters, and those of exchanged products but in tf32, where B goes through registers. The kernels beside a product (packing, transposing, the sums of split products) are found by the names of entries.
+//! A family is what a plan's name says beside the sizes: of `mma-f16-64x64x32` that is `mma-f16`. Persistent plans are one family, whatever their type, and so are those with a
+//! ping-pong schedule, those with clusters, and those with swapped operands but in tf32, where B goes through registers. The kernels beside a product (packing, transposing, the sums of split products) are found by the names of entries.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-
-use tilewright::kernels::gemm::registry::plans;
+use tilewright::kernels::gemm::Config;
 
 /// What a plan's name says beside the sizes.
 fn family(plan: &str) -> String {
-    if plan.contains("-cluster") {
+    if plan.contains("+cluster") {
         return "cluster".to_owned();
     }
     // Another number of stages is no other family.
-    let plan = match plan.rsplit_once('-') {
-        Some((plan, last)) if last.ends_with("stages") => plan,
-        _ => plan,
-    };
-    let through_registers = plan.ends_with("swapped") && plan.contains("-tf32-");
-    for family in ["persistent", "pingpong", "swapped", "dealt"] {
+    let plan = plan.split_once("+stages").map_or(plan, |(plan, _)| plan);
+    let through_registers = plan.ends_with("swapab") && plan.contains("-tf32-");
+    for family in ["persistent", "pingpong", "swapab", "linear"] {
         if plan.ends_with(family) && !through_registers {
             return family.to_owned();
         }
     }
     let sizes = |part: &&str| part.chars().next().is_some_and(|c| c.is_ascii_digit());
-    let parts = plan.split('-').filter(|part| !sizes(part));
+    let parts = plan.split(['-', '+']).filter(|part| !sizes(part));
     parts.collect::<Vec<_>>().join("-")
 }
 
 /// Fails with what has no subject; `entries` are the lines that declare the subjects' entries.
 pub(crate) fn check(names: &BTreeSet<&str>, entries: &str) {
     // A subject is named by its plan, its operands and the schedule.
-    let listed: Vec<String> = plans().iter().map(|plan| plan.name()).collect();
+    let listed: Vec<String> = Config::table().map(|config| config.to_string()).collect();
     let plan_of = |name: &&str| {
-        let begins = |plan: &&String| name.starts_with(&format!("{plan}-"));
+        let begins = |plan: &&String| {
+            let rest = name.strip_prefix(plan.as_str());
+            rest.is_some_and(|rest| rest.starts_with(['-', '+']))
+        };
         listed.iter().filter(begins).max_by_key(|plan| plan.len())
     };
     let tried: BTreeSet<String> = names

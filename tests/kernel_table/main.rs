@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use tilewright::codegen::Arch;
 use tilewright::gpu::ptxas::{self, Ptxas};
+use tilewright::kernels::gemm::Config;
 use tilewright::kernels::gemm::Emitted;
-use tilewright::kernels::gemm::registry::{plan_named, plans};
 
 use common::Random;
 use product::Candidate;
@@ -94,8 +94,8 @@ fn on_all_processors<T: Send>(jobs: Vec<T>, work: impl Fn(T) + Sync) {
 /// All rows of the product.
 fn all_rows() -> Vec<Job> {
     let mut all = Vec::new();
-    for plan in plans() {
-        for row in product::candidates(plan.as_ref()) {
+    for plan in Config::table().map(Config::kernel) {
+        for row in product::candidates(&plan) {
             all.push(Job {
                 plan: plan.name(),
                 row,
@@ -119,8 +119,12 @@ enum Depth {
 
 /// Looks at one row.
 fn look(job: &Job, golden: &Table, ptxas: Option<&Ptxas>, depth: Depth, out: &Mutex<Outcome>) {
-    let plan = plan_named(&job.plan).expect("it was listed");
-    let Some(variant) = product::resolve(plan.as_ref(), &job.row) else {
+    let plan = job
+        .plan
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("it was listed");
+    let Some(variant) = product::resolve(&plan, &job.row) else {
         return;
     };
     let first = plan.min_arch();
@@ -295,17 +299,23 @@ fn no_kernel_is_worse_than_the_table_says() {
 fn an_end_leaves_the_main_loop_as_it_is() {
     let ptxas = assembler();
     let mut random = Random::new(11);
-    let names: Vec<_> = plans().iter().map(|plan| plan.name()).collect();
+    let names: Vec<_> = Config::table()
+        .map(Config::kernel)
+        .map(|plan| plan.name())
+        .collect();
     let names: Vec<_> = names.iter().filter(|n| n.starts_with("mma-")).collect();
     let mut jobs = Vec::new();
     while jobs.len() < PAIRS {
         let name = names[jobs.len() % names.len()];
-        let plan = plan_named(name).expect("it was listed");
-        let rows = product::candidates(plan.as_ref());
+        let plan = name
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("it was listed");
+        let rows = product::candidates(&plan);
         let row = rows[random.below(rows.len() as u64) as usize];
         let mut other = row;
         other.end = random.below(99) as usize;
-        let both = [row, other].map(|row| product::resolve(plan.as_ref(), &row));
+        let both = [row, other].map(|row| product::resolve(&plan, &row));
         if let [Some(row), Some(other)] = both {
             let arches: Vec<_> = Arch::ALL.into_iter().filter(|a| plan.runs_on(*a)).collect();
             let arch = arches[random.below(arches.len() as u64) as usize];
@@ -337,12 +347,15 @@ fn an_end_leaves_the_main_loop_as_it_is() {
 /// Cached copies, the loads of a packing kernel and the number of parts change nothing of the main kernel but its name and `ca` for `cg`.
 #[test]
 fn the_sources_that_turn_change_nothing_else() {
-    let plan = plan_named("mma-f16-64x64x32").expect("it is listed");
-    let end = product::ends(plan.data_type())[0];
+    let plan = "mma-f16-64x64x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("it is listed");
+    let end = product::ends(plan.data_type)[0];
     let text = |copies: [product::Copies; 2], layers| {
         let source = product::Source { copies, layers };
         let nn = tilewright::kernels::gemm::Operands::ALL[0];
-        let variant = product::variant(plan.as_ref(), nn, source, end).expect("it serves");
+        let variant = product::variant(&plan, nn, source, end).expect("it serves");
         let kernel = measure::emit(&variant, plan.min_arch()).expect("it fits");
         let entry = loops::entry(&kernel.ptx, &kernel.kernel).expect("its entry");
         let entry = entry.split_once('(').expect("its parameters").1;

@@ -116,7 +116,7 @@ pub(crate) fn assemble(
 pub(crate) fn others(variant: &Variant, listed: bool, kernel: &Emitted, cell: Cell) -> Vec<Arch> {
     let first = variant.plan.min_arch();
     let text = entry(&kernel.ptx, &kernel.kernel).expect("a module has its entry");
-    let widened = matches!(variant.plan.data_type(), DataType::E4m3 | DataType::E5m2);
+    let widened = matches!(variant.plan.data_type, DataType::E4m3 | DataType::E5m2);
     let near = cell.registers + ROOM > limit(text);
     let mut all = Arch::ALL.to_vec();
     all.retain(|&arch| {

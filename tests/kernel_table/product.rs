@@ -1,6 +1,6 @@
 //! The variants of every plan, by their product.
 //!
-//! A variant is what [`Plan::adapt`] makes of a problem and a schedule, so the product runs over what a problem can say. It falls in two
+//! A variant is what [`Config::specialize`] makes of a problem and a schedule, so the product runs over what a problem can say. It falls in two
 //! parts, because a kernel does:
 //!
 //! ```text
@@ -18,8 +18,8 @@
 
 use tilewright::codegen::ir::Element;
 use tilewright::kernels::gemm::{
-    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, Plan, PlanError, ProblemError,
-    Schedule, Trans, Units,
+    Activation, Batch, Bias, DataType, Epilogue, Gemm, Operands, PlanError, ProblemError, Schedule,
+    Specialized, Trans,
 };
 
 /// How an operand comes to shared memory.
@@ -197,19 +197,19 @@ pub(crate) fn problem(
 /// One kernel of the product.
 pub(crate) struct Variant {
     /// The plan, adapted.
-    pub(crate) plan: Box<dyn Plan>,
+    pub(crate) plan: Specialized,
     pub(crate) operands: Operands,
 }
 
 /// The variant that a plan has for a source and an end; none if it refuses.
 pub(crate) fn variant(
-    plan: &dyn Plan,
+    plan: &Specialized,
     operands: Operands,
     source: Source,
     end: End,
 ) -> Option<Variant> {
-    let (problem, schedule) = problem(plan.data_type(), operands, source, end);
-    match plan.adapt(&problem, schedule) {
+    let (problem, schedule) = problem(plan.data_type, operands, source, end);
+    match plan.specialize(&problem, schedule) {
         Ok(plan) => Some(Variant { plan, operands }),
         Err(PlanError::Unsupported { .. }) => None,
         Err(e) => panic!("{}, {operands}, {source:?}, {end:?}: {e}", plan.name()),
@@ -227,17 +227,17 @@ pub(crate) struct Candidate {
 }
 
 /// Whether a source has a kernel of its own: plans of warpgroups pack whatever is narrow.
-fn distinct(plan: &dyn Plan, source: &Source) -> bool {
+fn distinct(plan: &Specialized, source: &Source) -> bool {
     let narrow = |c: &Copies| matches!(c, Copies::Direct { bytes, .. } if *bytes < 16);
-    plan.anatomy().units != Units::Warpgroup || !source.copies.iter().any(narrow)
+    !plan.is_wgmma() || !source.copies.iter().any(narrow)
 }
 
 /// The rows of a plan: every source with every choice of transposes, the ends in turn.
-pub(crate) fn candidates(plan: &dyn Plan) -> Vec<Candidate> {
-    let count = ends(plan.data_type()).len();
+pub(crate) fn candidates(plan: &Specialized) -> Vec<Candidate> {
+    let count = ends(plan.data_type).len();
     let mut all = Vec::new();
     for (turn, operands) in Operands::ALL.into_iter().enumerate() {
-        let sources = sources(plan.data_type(), turn).into_iter();
+        let sources = sources(plan.data_type, turn).into_iter();
         let sources = sources.filter(|source| distinct(plan, source));
         for (i, source) in sources.enumerate() {
             all.push(Candidate {
@@ -252,8 +252,8 @@ pub(crate) fn candidates(plan: &dyn Plan) -> Vec<Candidate> {
 }
 
 /// The variant of a row: with its end, or the next one that the plan has; none if the plan refuses the source.
-pub(crate) fn resolve(plan: &dyn Plan, row: &Candidate) -> Option<Variant> {
-    let ends = ends(plan.data_type());
+pub(crate) fn resolve(plan: &Specialized, row: &Candidate) -> Option<Variant> {
+    let ends = ends(plan.data_type);
     let from = row.end % ends.len();
     let mut turn = ends[from..].iter().chain(&ends[..from]);
     turn.find_map(|&end| variant(plan, row.operands, row.source, end))

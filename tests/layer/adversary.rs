@@ -11,9 +11,12 @@ use tilewright::codegen::view::{Fragment, Partition, View};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::{Arg, On, run};
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::{Operands, Plan, PlanError};
-use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::gemm::{Config, Operands, PlanError, Specialized};
 use tilewright::{Layout, TiledCopy, TiledMma, atoms};
+
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
 
 /// The shares of x, of y, and of a tile in shared memory: the own element, and another thread's.
 fn shares() -> Result<(Kernel, [Partition; 4])> {
@@ -793,7 +796,7 @@ fn epilogue_functions_keep_warps_whole() -> Result {
                 give(k)
             }
         });
-        let plan = SgemmPlan::MAXAS_64.with_epilogue(function)?;
+        let plan = named("sgemm-maxas-64").with_epilogue(function)?;
         plan.emit(Operands::ALL[0], ARCH).map(drop)
     };
     emitted(false)?;

@@ -10,8 +10,7 @@ use tilewright::codegen::value::{F32, Predicate, S32, U32, Variable};
 use tilewright::codegen::view::{Combine, Fragment, Packed, ViewError};
 use tilewright::codegen::{Arch, Proven, Usage};
 use tilewright::kernels::gemm::epilogue::Function;
-use tilewright::kernels::gemm::{Operands, Plan, PlanError};
-use tilewright::kernels::sources::maxas::SgemmPlan;
+use tilewright::kernels::gemm::{Config, Operands, PlanError, Specialized};
 use tilewright::{TiledMma, atoms};
 
 /// What is done to a kernel.
@@ -21,6 +20,10 @@ type Named = (&'static str, fn(&mut Kernel));
 
 /// Builds a kernel of 64 threads that `write` writes, which is refused for a mistake; returns the message.
 #[track_caller]
+fn named(name: &str) -> Specialized {
+    name.parse::<Config>().expect("a configuration").kernel()
+}
+
 fn mistake(write: impl FnOnce(&mut Kernel)) -> String {
     let mut k = Kernel::new("wrong", 64);
     write(&mut k);
@@ -752,7 +755,7 @@ fn emitted(
         f(k);
         Ok(())
     });
-    let plan = SgemmPlan::MAXAS_64.with_epilogue(function)?;
+    let plan = named("sgemm-maxas-64").with_epilogue(function)?;
     plan.emit(Operands::ALL[0], arch).map(drop)
 }
 
@@ -793,12 +796,12 @@ fn functions_of_products_compute_and_declare_nothing() -> Result {
         *last = Some(sum.add(k, 1.0));
         Ok(())
     });
-    let plan = SgemmPlan::MAXAS_64.with_epilogue(function)?;
+    let plan = named("sgemm-maxas-64").with_epilogue(function)?;
     let first = plan.emit(Operands::ALL[0], ARCH);
     assert!(first.is_err() || plan.emit(Operands::ALL[0], ARCH).is_err());
     // Another type than is computed in.
     let wrong = Function::new("f", |k, c| c.values::<i32>(k).map(drop));
-    let error = SgemmPlan::MAXAS_64
+    let error = named("sgemm-maxas-64")
         .with_epilogue(wrong)?
         .emit(Operands::ALL[0], ARCH);
     let error = error.expect_err("f32").to_string();

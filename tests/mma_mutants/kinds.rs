@@ -14,7 +14,7 @@ use super::{LONG, NARROW, SHORT, SMALL, Setting};
 #[test]
 fn copies_through_registers() {
     let old = Setting {
-        plan: "mma-f16-64x64x32-sm75",
+        plan: "mma-f16-64x64x32+sm75",
         ..LONG
     };
     old.assert_caught(&[
@@ -54,7 +54,7 @@ fn copies_through_registers() {
         },
     ]);
     let small = Setting {
-        plan: "mma-f16-64x64x32-sm75",
+        plan: "mma-f16-64x64x32+sm75",
         ..SMALL
     };
     small.assert_caught(&[

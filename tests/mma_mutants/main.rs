@@ -13,9 +13,8 @@ mod steady;
 use common::mutant::{Mutant, Subject};
 use tilewright::codegen::ir::Element;
 use tilewright::host::Inputs;
-use tilewright::kernels::gemm::registry::plan_named;
 use tilewright::kernels::gemm::{
-    Activation, Alignment, Batch, Bias, Epilogue, Gemm, Operands, Schedule,
+    Activation, Alignment, Batch, Bias, Config, Epilogue, Gemm, Operands, Schedule,
 };
 
 /// A plan and a problem for it.
@@ -84,8 +83,12 @@ impl Setting {
     fn problem(&self) -> Gemm {
         let [m, n, k] = self.size;
         let operands: Operands = self.trans.parse().expect("nn, nt, tn or tt");
-        let plan = plan_named(self.plan).expect("there is such a plan");
-        let data_type = plan.data_type();
+        let plan = self
+            .plan
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("there is such a plan");
+        let data_type = plan.data_type;
         let packed = Gemm::packed(m, n, k, operands);
         let whole = u64::from(self.width / data_type.bytes()).max(1);
         // Rows that are no wider aligned than that.
@@ -122,11 +125,15 @@ impl Setting {
     /// The kernel itself passes, and every mutant of it is caught as expected.
     fn assert_caught(&self, mutants: &[Mutant]) {
         let problem = self.problem();
-        let mut plan = plan_named(self.plan).expect("there is such a plan");
-        let mut inputs = Inputs::random(&problem, plan.data_type(), 9);
+        let mut plan = self
+            .plan
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("there is such a plan");
+        let mut inputs = Inputs::random(&problem, plan.data_type, 9);
 
         if !self.listed {
-            let adapted = plan.adapt(&problem, self.schedule);
+            let adapted = plan.specialize(&problem, self.schedule);
             plan = adapted.unwrap_or_else(|e| panic!("{}: {e}", self.plan));
         }
         let kernel = plan.emit(problem.operands, plan.min_arch());
@@ -139,7 +146,7 @@ impl Setting {
             inputs.c = inputs.c.filled(f64::NAN);
         }
         let subject = Subject {
-            plan: plan.as_ref(),
+            plan: &plan,
             kernel: &kernel.expect("the plan proves"),
             problem: &problem,
             inputs: &inputs,

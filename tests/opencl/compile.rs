@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use tilewright::banks::AMD_GCN;
+use tilewright::kernels::gemm::Config;
 use tilewright::kernels::gemm::Operands;
 use tilewright::kernels::gemm::opencl::emit;
-use tilewright::kernels::gemm::registry::plan_named;
 
 use super::isa::{Assembly, read};
 use super::{common, left_out};
@@ -19,8 +19,8 @@ const CHIPS: [(&str, &str); 2] = [
 
 /// The assembly of a plan's kernel for a chip.
 fn compiled(plan: &str, operands: Operands, (chip, library): (&str, &str)) -> Assembly {
-    let plan = plan_named(plan).expect("a plan");
-    let emitted = emit(plan.as_ref(), operands, &AMD_GCN).expect("it proves and has a form");
+    let plan = plan.parse::<Config>().map(Config::kernel).expect("a plan");
+    let emitted = emit(&plan, operands, &AMD_GCN).expect("it proves and has a form");
     let folder = tempfile::tempdir().expect("a folder");
     let (source, assembly) = (folder.path().join("k.cl"), folder.path().join("k.s"));
     std::fs::write(&source, &emitted.source).expect("written");

@@ -6,9 +6,8 @@ use std::collections::HashMap;
 use tilewright::codegen::ir::{Element, ParamKind};
 use tilewright::codegen::print::opencl::program;
 use tilewright::gpu::opencl::{ClArg, ClBuffer, ClDevice, ClProgram};
-use tilewright::kernels::gemm::registry::plan_named;
 use tilewright::kernels::gemm::{
-    ArgumentValue, DataType, Gemm, Launch, Operands, Plan, Schedule, Trans,
+    ArgumentValue, Config, DataType, Gemm, Launch, Operands, Schedule, Specialized, Trans,
 };
 
 use super::common::Random;
@@ -34,7 +33,7 @@ impl Programs<'_> {
     /// Launches one kernel of a plan on these buffers: A, B, C and the workspace.
     fn launch(
         &mut self,
-        plan: &dyn Plan,
+        plan: &Specialized,
         operands: Operands,
         launch: &Launch,
         [a, b, c, workspace]: [&ClBuffer; 4],
@@ -132,8 +131,8 @@ fn packs(name: &str) {
         device: &device,
         built: HashMap::new(),
     };
-    let plan = plan_named(name).expect("a plan");
-    let bytes = plan.data_type().bytes() as usize;
+    let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
+    let bytes = plan.data_type.bytes() as usize;
     let (mut random, mut packed) = (Random::new(5), 0);
     for number in 0..PROBLEMS {
         let problem = problem(&mut random, number, 0);
@@ -141,7 +140,7 @@ fn packs(name: &str) {
             pack: true,
             split: 1,
         };
-        let adapted = plan.adapt(&problem, schedule).expect("it serves all");
+        let adapted = plan.specialize(&problem, schedule).expect("it serves all");
         let Some(launch) = adapted.launch(&problem).expect("a launch") else {
             continue;
         };
@@ -172,7 +171,7 @@ fn packs(name: &str) {
                     .copy_from_slice(&operands[usize::from(second)][from..from + length]);
             }
             programs.launch(
-                adapted.as_ref(),
+                &adapted,
                 problem.operands,
                 pack,
                 [&a, &b, &none, &workspace],
@@ -240,12 +239,12 @@ fn adds(name: &str, element: Element, scaled: bool) {
         device: &device,
         built: HashMap::new(),
     };
-    let plan = plan_named(name).expect("a plan");
+    let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
     let (bytes, mut random, mut added) = (element.bytes() as usize, Random::new(6), 0);
     let unit = element.unit_roundoff();
     for number in 0..PROBLEMS {
         let mut problem = problem(&mut random, number, 200);
-        problem.output = (plan.data_type() != DataType::F64).then_some(element);
+        problem.output = (plan.data_type != DataType::F64).then_some(element);
         (problem.alpha, problem.beta) = (random.scalar(), random.scalar());
         if element == Element::F32 {
             let round = |x: f64| f64::from(x as f32);
@@ -255,7 +254,7 @@ fn adds(name: &str, element: Element, scaled: bool) {
             pack: false,
             split: 2 + (number % 3) as u32,
         };
-        let adapted = plan.adapt(&problem, schedule).expect("it serves all");
+        let adapted = plan.specialize(&problem, schedule).expect("it serves all");
         let launch = adapted.launch(&problem).expect("a launch");
         let launch = launch.expect("C is not empty");
         let [reduce] = &launch.after[..] else {
@@ -275,7 +274,7 @@ fn adds(name: &str, element: Element, scaled: bool) {
         let none = memory(&device, &[0; 16]);
         let (c, workspace) = (memory(&device, &old), memory(&device, &sums));
         programs.launch(
-            adapted.as_ref(),
+            &adapted,
             problem.operands,
             reduce,
             [&none, &none, &c, &workspace],

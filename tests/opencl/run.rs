@@ -4,8 +4,7 @@ use tilewright::banks::AMD_GCN;
 use tilewright::gpu::opencl::{ClDevice, ClProgram};
 use tilewright::host::{GemmKernel, Inputs, Matrix, Outcome, check, run_on_opencl};
 use tilewright::kernels::gemm::opencl::{EmittedOpenCl, emit};
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{Gemm, Operands, Plan};
+use tilewright::kernels::gemm::{Config, Gemm, Operands, Specialized};
 
 use super::{common, left_out};
 
@@ -22,7 +21,7 @@ struct Built {
     program: ClProgram,
 }
 
-fn build(device: &ClDevice, plan: &dyn Plan, operands: Operands) -> Built {
+fn build(device: &ClDevice, plan: &Specialized, operands: Operands) -> Built {
     let emitted = emit(plan, operands, &AMD_GCN).expect("it proves and has a form");
     let program = device.build(&emitted.source);
     Built {
@@ -34,7 +33,7 @@ fn build(device: &ClDevice, plan: &dyn Plan, operands: Operands) -> Built {
 /// C after a problem, with everything held against the reference.
 fn checked(
     device: &ClDevice,
-    plan: &dyn Plan,
+    plan: &Specialized,
     built: &Built,
     problem: &Gemm,
     inputs: &Inputs,
@@ -51,7 +50,7 @@ fn checked(
     );
     assert!(outcome.inputs_changed.is_empty(), "{}", what());
     let c = kernel.result(inputs, &outcome).expect("a result");
-    let check = check(problem, plan.data_type(), inputs, &c).expect("shapes agree");
+    let check = check(problem, plan.data_type, inputs, &c).expect("shapes agree");
     assert!(check.gaps_untouched, "{}", what());
     assert!(check.passed, "{}: {check:?}", what());
     c
@@ -63,21 +62,21 @@ fn hundreds(name: &str, ways: &[&str]) {
         return;
     }
     let device = device();
-    let plan = plan_named(name).expect("a plan");
+    let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
     for way in ways {
         let operands: Operands = way.parse().expect("a way");
-        let built = build(&device, plan.as_ref(), operands);
+        let built = build(&device, &plan, operands);
         let mut read = 0;
         let problems = common::problems(400, 2);
         let problems = problems.iter().filter(|p| p.operands == operands);
         for (seed, problem) in (0..).zip(problems) {
-            let mut inputs = Inputs::random(problem, plan.data_type(), seed);
+            let mut inputs = Inputs::random(problem, plan.data_type, seed);
             if problem.beta == 0.0 {
                 // Where C is read although β = 0, the result is NaN.
                 inputs.c.bytes.fill(0xff);
                 read += 1;
             }
-            checked(&device, plan.as_ref(), &built, problem, &inputs);
+            checked(&device, &plan, &built, problem, &inputs);
         }
         assert!(read >= 5, "{read} problems without C");
     }

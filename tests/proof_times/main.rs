@@ -28,9 +28,7 @@ use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{NormBackward, Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
-use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
-use tilewright::kernels::gemm::registry::plans;
-use tilewright::kernels::gemm::{FusedPlan, Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 use tilewright::kernels::norm::{Norm, RmsNorm};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
@@ -272,13 +270,13 @@ fn attention() {
 fn products(
     times: &mut Times,
     output: impl Fn(Element) -> Element,
-    fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
+    fuse: impl Fn(Config) -> Result<Specialized, PlanError>,
 ) {
     for (dtype, element) in [("f16", Element::F16), ("bf16", Element::Bf16)] {
         for tile in ["128x256x64", "64x128x64", "64x64x32"] {
             let name = format!("mma-{dtype}-{tile}");
-            let plan = PLANS.iter().find(|plan| plan.name() == name);
-            let fused = fuse(*plan.expect("it is listed")).expect("it can be fused");
+            let config = name.parse().expect("it is listed");
+            let fused = fuse(config).expect("it can be fused");
             for operands in Operands::ALL {
                 let mut known = Vec::new();
                 for (m, n, k) in [
@@ -293,7 +291,7 @@ fn products(
                     let mut problem = Gemm::packed(m, n, k, operands);
                     problem.output = Some(output(element));
                     // Large tiles have no kernels for narrow copies.
-                    let Ok(adapted) = fused.adapt(&problem, Schedule::default()) else {
+                    let Ok(adapted) = fused.specialize(&problem, Schedule::default()) else {
                         assert!(tile != "64x64x32", "{problem:?}");
                         continue;
                     };
@@ -328,14 +326,14 @@ fn gemm_quantize() {
 #[test]
 fn listed_plans() {
     let mut times = Times::new("the listed plans");
-    for plan in plans() {
+    for plan in Config::table().map(Config::kernel) {
         for operands in Operands::ALL {
             let odd = Gemm::packed(1023, 1021, 1 << 20, operands);
             let split = Schedule {
                 split: 2,
                 pack: false,
             };
-            let adapted = plan.adapt(&odd, split).ok();
+            let adapted = plan.specialize(&odd, split).ok();
             for plan in adapted.iter().chain([&plan]) {
                 for entry in plan
                     .entries(operands, plan.min_arch())

@@ -9,9 +9,8 @@ use tilewright::host::{
     Runnable, Scalar, Scalars, Step, StepArg, check, emulate, run, run_with,
 };
 use tilewright::kernel;
-use tilewright::kernels::gemm::registry::{plan_named, plans};
 use tilewright::kernels::gemm::{
-    Bias, CompiledKernel, DataType, Epilogue, Gemm, Operands, Schedule,
+    Bias, CompiledKernel, Config, DataType, Epilogue, Gemm, Operands, Schedule,
 };
 
 use super::{HEAD, module, on_emulator, racing, refusal};
@@ -114,7 +113,10 @@ fn launches_pass_data_through_the_workspace() {
 
 #[test]
 fn a_plan_runs_as_emulate_runs_it() {
-    let plan = plan_named("mma-f16-64x64x32").expect("a plan");
+    let plan = "mma-f16-64x64x32"
+        .parse::<Config>()
+        .map(Config::kernel)
+        .expect("a plan");
     for (split, pack, bias) in [
         (1, false, Bias::None),
         (3, false, Bias::Row),
@@ -131,8 +133,7 @@ fn a_plan_runs_as_emulate_runs_it() {
         );
         problem.alignment.a = 2;
         let schedule = Schedule { split, pack };
-        let kernel =
-            GemmKernel::new(plan.as_ref(), &problem, schedule, Arch(80)).expect("it serves");
+        let kernel = GemmKernel::new(&plan, &problem, schedule, Arch(80)).expect("it serves");
         let inputs = Inputs::random(&problem, DataType::F16, 4);
         let options = RunOptions::default();
         let outcome =
@@ -146,15 +147,9 @@ fn a_plan_runs_as_emulate_runs_it() {
                 .passed
         );
 
-        let adapted = plan.adapt(&problem, schedule).expect("it serves");
+        let adapted = plan.specialize(&problem, schedule).expect("it serves");
         let emitted = adapted.emit(problem.operands, Arch(80)).expect("it proves");
-        let same = emulate(
-            adapted.as_ref(),
-            &emitted,
-            &problem,
-            &inputs,
-            &options.emulator,
-        );
+        let same = emulate(&adapted, &emitted, &problem, &inputs, &options.emulator);
         let same = same.expect("it runs");
         assert_eq!(same.c, c);
         let report = outcome.report.as_ref().expect("it ran");
@@ -169,7 +164,7 @@ fn a_plan_runs_as_emulate_runs_it() {
     // Nothing to do: C stays, and nothing counts as proven.
     let problem = Gemm::packed(0, 90, 130, Operands::ALL[0]);
     let kernel =
-        GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(80)).expect("it serves");
+        GemmKernel::new(&plan, &problem, Schedule::default(), Arch(80)).expect("it serves");
     let inputs = Inputs::random(&problem, DataType::F16, 4);
     let outcome = on_emulator(&kernel, kernel.args(&inputs));
     outcome.assert_clean();
@@ -183,8 +178,8 @@ fn a_plan_runs_as_emulate_runs_it() {
 /// takes its turns once, and with the old C.
 #[test]
 fn every_plan_is_clean_and_counted_as_proven() {
-    for plan in plans() {
-        let (m, n, k) = plan.tile();
+    for plan in Config::table().map(Config::kernel) {
+        let [m, n, k] = plan.tile();
         let [m, n, k] = [m, n, k].map(u64::from);
         let mut executed = BTreeSet::new();
         let mut all = BTreeSet::new();
@@ -193,9 +188,9 @@ fn every_plan_is_clean_and_counted_as_proven() {
             let mut problem = Gemm::packed(m, n, tiles * k, Operands::ALL[0]);
             problem.beta = beta;
             let arch = plan.min_arch();
-            let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), arch);
+            let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), arch);
             let kernel = kernel.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
-            let inputs = Inputs::random(&problem, plan.data_type(), 5);
+            let inputs = Inputs::random(&problem, plan.data_type, 5);
             let outcome = on_emulator(&kernel, kernel.args(&inputs));
             outcome.assert_clean();
             for access in &outcome.accesses {

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use tilewright::emulator::Options;
 use tilewright::host::{GemmKernel, Inputs, On, RunOptions, check, run_with};
-use tilewright::kernels::gemm::registry;
-use tilewright::kernels::gemm::{Emitted, Gemm, Operands, Plan, PlanError, Schedule};
+use tilewright::kernels::gemm::{
+    Config, Emitted, Gemm, Operands, PlanError, Schedule, Specialized,
+};
 use tilewright_workbench::Refusal;
 
 use crate::arguments::Arguments;
@@ -14,13 +15,12 @@ const MOST: u64 = 1024;
 
 /// All plans, a row each.
 pub(crate) fn plans() -> Value {
-    let rows: Vec<Value> = registry::plans()
-        .iter()
+    let rows: Vec<Value> = Config::table()
         .map(|plan| {
-            let (m, n, k) = plan.tile();
+            let [m, n, k] = plan.tile;
             json!({
-                "plan": plan.name(),
-                "dtype": plan.data_type().to_string(),
+                "plan": plan.to_string(),
+                "dtype": plan.data_type.to_string(),
                 "arch": plan.min_arch().to_string(),
                 "tile": format!("{m}x{n}x{k}"),
                 "threads": plan.threads(),
@@ -89,14 +89,9 @@ pub(crate) fn run(question: &Arguments) -> Result<Value, Refusal> {
     })?;
     let problem = Gemm::packed(m, n, k, operands(question)?);
     let failed = |code: &str, error: String| Refusal::new(code, error);
-    let kernel = GemmKernel::new(
-        plan.as_ref(),
-        &problem,
-        Schedule::default(),
-        plan.min_arch(),
-    )
-    .map_err(|error| refused(&error))?;
-    let inputs = Inputs::random(&problem, plan.data_type(), seed);
+    let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), plan.min_arch())
+        .map_err(|error| refused(&error))?;
+    let inputs = Inputs::random(&problem, plan.data_type, seed);
     let options = RunOptions {
         emulator: Options {
             // A page's module has one thread.
@@ -110,7 +105,7 @@ pub(crate) fn run(question: &Arguments) -> Result<Value, Refusal> {
     let result = kernel
         .result(&inputs, &outcome)
         .map_err(|error| failed("run", error.to_string()))?;
-    let checked = check(&problem, plan.data_type(), &inputs, &result)
+    let checked = check(&problem, plan.data_type, &inputs, &result)
         .map_err(|error| failed("reference", error.to_string()))?;
     let findings: Vec<String> = outcome
         .report
@@ -146,8 +141,9 @@ pub(crate) fn run(question: &Arguments) -> Result<Value, Refusal> {
     }))
 }
 
-fn named(question: &Arguments) -> Result<Box<dyn Plan>, Refusal> {
-    registry::plan_named(question.text("plan")?).map_err(|error| refused(&error))
+fn named(question: &Arguments) -> Result<Specialized, Refusal> {
+    let config = question.text("plan")?.parse::<Config>();
+    config.map(Config::kernel).map_err(|error| refused(&error))
 }
 
 fn operands(question: &Arguments) -> Result<Operands, Refusal> {

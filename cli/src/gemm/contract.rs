@@ -2,12 +2,16 @@
 
 use serde_json::{Value, json};
 use tilewright::host::{Contract, ContractBuffer, GemmKernel};
-use tilewright::kernels::gemm::{Batch, Emitted, Gemm, Plan, PlanError};
+use tilewright::kernels::gemm::{Batch, Emitted, Gemm, PlanError, Specialized};
 
 use crate::error::CliError;
 
 /// The contract of a kernel that the plan emitted for this problem.
-pub(super) fn of(plan: &dyn Plan, kernel: &Emitted, problem: &Gemm) -> Result<Contract, CliError> {
+pub(super) fn of(
+    plan: &Specialized,
+    kernel: &Emitted,
+    problem: &Gemm,
+) -> Result<Contract, CliError> {
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let kernel = GemmKernel::emitted(plan, kernel, problem).map_err(refused)?;
     let contract = Contract::new(&kernel, []);

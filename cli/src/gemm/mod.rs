@@ -19,8 +19,8 @@ use tilewright::emulator;
 use tilewright::host::{self as runner, Check, Inputs};
 use tilewright::kernels::gemm::opencl::emit as emit_opencl;
 use tilewright::kernels::gemm::{
-    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, Plan, PlanError,
-    ProblemError,
+    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, PlanError, ProblemError,
+    Specialized,
 };
 
 use crate::devices::{self, DevicesArgs, RankArgs};
@@ -260,7 +260,7 @@ fn gemm(args: &GemmArgs) -> Outcome {
         launch.as_ref(),
         args.on != Device::None,
     )?;
-    let contract = contract::of(plan.as_ref(), &kernel, &problem)?;
+    let contract = contract::of(&plan, &kernel, &problem)?;
     emit::files(
         args.emit.as_deref(),
         args.emit_host.as_deref(),
@@ -271,15 +271,15 @@ fn gemm(args: &GemmArgs) -> Outcome {
     let ran = match (&inputs, &gpu) {
         (None, _) => Ran::nowhere(),
         (Some(inputs), Some(gpu)) => {
-            let run = runner::launch_on(gpu, plan.as_ref(), &kernel, &problem, inputs, 20)
+            let run = runner::launch_on(gpu, &plan, &kernel, &problem, inputs, 20)
                 .map_err(|e| CliError::new("gpu", e.to_string()))?;
             Ran::on_gpu(gpu.info().name.clone(), run)
         }
-        (Some(inputs), None) => emulated(plan.as_ref(), &kernel, &problem, inputs)?,
+        (Some(inputs), None) => emulated(&plan, &kernel, &problem, inputs)?,
     };
     let check = checked(args, data_type, &problem, inputs.as_ref(), &ran)?;
     let report = Report {
-        plan: plan.as_ref(),
+        plan: &plan,
         target: report::Target::Ptx(arch),
         problem: &problem,
         kernel: &kernel,
@@ -378,27 +378,25 @@ fn in_opencl(
     let plan = select::plan(name, &args.schedule, data_type, problem, arch, None)?;
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let launch = plan.launch(problem).map_err(refused)?;
-    let kernel = emit_opencl(plan.as_ref(), problem.operands, model).map_err(refused)?;
+    let kernel = emit_opencl(&plan, problem.operands, model).map_err(refused)?;
     if let Some(path) = &args.emit {
         output::write_atomically(path, kernel.source.as_bytes())?;
     }
     let device = opencl::open(args.on)?;
     let inputs = operands(args, data_type, problem, launch.as_ref(), device.is_some())?;
     let ran = match (&inputs, &device) {
-        (Some(inputs), Some(device)) => {
-            opencl::run(device, plan.as_ref(), &kernel, problem, inputs)?
-        }
+        (Some(inputs), Some(device)) => opencl::run(device, &plan, &kernel, problem, inputs)?,
         _ => Ran::nowhere(),
     };
     let check = checked(args, data_type, problem, inputs.as_ref(), &ran)?;
     let kernel = opencl::emitted(&kernel);
     let report = Report {
-        plan: plan.as_ref(),
+        plan: &plan,
         target: report::Target::OpenCl(model),
         problem,
         kernel: &kernel,
         launch: launch.as_ref(),
-        contract: &contract::of(plan.as_ref(), &kernel, problem)?,
+        contract: &contract::of(&plan, &kernel, problem)?,
         ran: &ran,
         check,
     };
@@ -409,7 +407,7 @@ fn in_opencl(
 const LONG: f64 = 3e10;
 
 fn emulated(
-    plan: &dyn Plan,
+    plan: &Specialized,
     kernel: &Emitted,
     problem: &Gemm,
     inputs: &Inputs,

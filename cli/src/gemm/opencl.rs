@@ -90,7 +90,7 @@ mod device {
     use tilewright::gpu::opencl::{ClDevice, ClDeviceError};
     use tilewright::host::{GemmKernel, Inputs, RunError, run_on_opencl};
     use tilewright::kernels::gemm::opencl::EmittedOpenCl;
-    use tilewright::kernels::gemm::{Gemm, Plan};
+    use tilewright::kernels::gemm::{Gemm, Specialized};
 
     use super::super::report::Ran;
     use super::super::select::Device;
@@ -113,7 +113,7 @@ mod device {
     /// Runs a kernel.
     pub(in super::super) fn run(
         device: &Opened,
-        plan: &dyn Plan,
+        plan: &Specialized,
         kernel: &EmittedOpenCl,
         problem: &Gemm,
         inputs: &Inputs,
@@ -134,7 +134,7 @@ mod device {
 mod device {
     use tilewright::host::Inputs;
     use tilewright::kernels::gemm::opencl::EmittedOpenCl;
-    use tilewright::kernels::gemm::{Gemm, Plan};
+    use tilewright::kernels::gemm::{Gemm, Specialized};
 
     use super::super::report::Ran;
     use super::super::select::Device;
@@ -156,7 +156,7 @@ mod device {
     /// Never called.
     pub(in super::super) fn run(
         device: &Opened,
-        _: &dyn Plan,
+        _: &Specialized,
         _: &EmittedOpenCl,
         _: &Gemm,
         _: &Inputs,

@@ -10,7 +10,7 @@ use tilewright::gpu::ptxas;
 #[cfg(feature = "opencl")]
 use tilewright::host::Outcome;
 use tilewright::host::{Check, Contract, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
-use tilewright::kernels::gemm::{Activation, Bias, Emitted, Gemm, Launch, Plan, PlanError};
+use tilewright::kernels::gemm::{Activation, Bias, Emitted, Gemm, Launch, PlanError, Specialized};
 
 /// What a run gave, wherever it was.
 pub(super) struct Ran {
@@ -108,7 +108,7 @@ pub(super) enum Target {
 
 /// Everything that there is to say.
 pub(super) struct Report<'a> {
-    pub(super) plan: &'a dyn Plan,
+    pub(super) plan: &'a Specialized,
     pub(super) target: Target,
     pub(super) problem: &'a Gemm,
     pub(super) kernel: &'a Emitted,
@@ -150,7 +150,7 @@ impl Report<'_> {
                 json!({"access": a.access, "op": a.op.to_string(), "wavefronts": a.wavefronts, "ideal": a.ideal, "measured": measured})
             })
             .collect();
-        let (p, data_type) = (self.problem, self.plan.data_type());
+        let (p, data_type) = (self.problem, self.plan.data_type);
         // As it was done: fewer parts than were wanted if there are not so many tiles along k.
         let split = self
             .launch
@@ -295,7 +295,7 @@ impl Report<'_> {
             sum = format!("{}({sum})", p.epilogue.activation);
         }
         let mut text = format!("C {}x{} = {sum}, k = {}, {}", p.m, p.n, p.k, p.operands);
-        let data_type = self.plan.data_type();
+        let data_type = self.plan.data_type;
         if p.result(data_type) != data_type.result() {
             let _ = write!(text, ", C in {}", p.result(data_type));
         }
@@ -376,7 +376,7 @@ impl Report<'_> {
 }
 
 /// What the plan's source reports of its loop, if it does.
-pub(crate) fn source(plan: &dyn Plan) -> String {
+pub(crate) fn source(plan: &Specialized) -> String {
     plan.source_mix().map_or(String::new(), |(name, useful)| {
         format!(" ({name}: {:.0} %)", 100.0 * useful)
     })

@@ -9,8 +9,8 @@ use clap::{Args, ValueEnum};
 use tilewright::codegen::{Arch, UnknownArch};
 use tilewright::gpu::Gpu;
 use tilewright::host::{self, FindingsError};
-use tilewright::kernels::gemm::registry::{plan_named, plans};
-use tilewright::kernels::gemm::{DataType, Gemm, Plan, PlanError, ProblemError};
+use tilewright::kernels::gemm::Config;
+use tilewright::kernels::gemm::{DataType, Gemm, PlanError, ProblemError, Specialized};
 use tilewright::kernels::select::{Choice, Findings, Machine, SelectError, Wanted};
 
 use crate::error::CliError;
@@ -117,7 +117,9 @@ pub(crate) fn type_or_plans(name: Option<&str>, plan: &str) -> Result<DataType, 
     if let Some(name) = name {
         return data_type(name);
     }
-    Ok(plan_named(plan).map_or(DataType::F32, |p| p.data_type()))
+    Ok(plan
+        .parse::<Config>()
+        .map_or(DataType::F32, |config| config.data_type))
 }
 
 /// The architecture to generate for: `auto` is the newest that the GPU runs; without one, `sm_80`, or the first later one that the plan, or
@@ -136,10 +138,10 @@ pub(crate) fn arch(
     let Some(gpu) = gpu else {
         let first = match plan {
             "auto" => {
-                let of_type = plans().into_iter().filter(|p| p.data_type() == data_type);
+                let of_type = Config::table().filter(|c| c.data_type == data_type);
                 of_type.map(|p| p.min_arch()).min()
             }
-            name => plan_named(name).ok().map(|p| p.min_arch()),
+            name => name.parse::<Config>().ok().map(|p| p.min_arch()),
         };
         return Ok(first.unwrap_or(Arch(80)).max(Arch(80)));
     };
@@ -196,8 +198,15 @@ pub(crate) fn choice(
     gpu: Option<&Gpu>,
 ) -> Result<Choice, CliError> {
     let findings = findings(schedule.findings.as_deref())?;
+    let config = match name {
+        "auto" => None,
+        name => Some(
+            name.parse::<Config>()
+                .map_err(|e| refused(&SelectError::Plan(e)))?,
+        ),
+    };
     let wanted = Wanted {
-        plan: (name != "auto").then_some(name),
+        config,
         split: schedule.split,
         pack: schedule.pack,
     };
@@ -215,10 +224,10 @@ pub(crate) fn plan(
     problem: &Gemm,
     arch: Arch,
     gpu: Option<&Gpu>,
-) -> Result<Box<dyn Plan>, CliError> {
+) -> Result<Specialized, CliError> {
     let choice = choice(name, schedule, data_type, problem, arch, gpu)?;
     choice
-        .plan
-        .adapt(problem, choice.schedule)
+        .config
+        .specialize(problem, choice.schedule)
         .map_err(|e: PlanError| CliError::new(e.code(), e.to_string()))
 }

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use tilewright::codegen::Arch;
 use tilewright::gpu::{Gpu, TimeOptions};
 use tilewright::host::{Trial, Tried};
-use tilewright::kernels::gemm::{DataType, Emitted, Gemm, Plan, PlanError};
+use tilewright::kernels::gemm::{DataType, Emitted, Gemm, PlanError, Specialized};
 use tilewright::kernels::select::{Candidate, Machine, candidates};
 
 use super::table::{Measured, Row, Table};
@@ -49,7 +49,7 @@ pub(super) struct Measurement<'a> {
 struct Way {
     candidate: Candidate,
     /// The plan for the problem, and its kernel's place in the list of all.
-    adapted: Result<(Box<dyn Plan>, usize), CliError>,
+    adapted: Result<(Specialized, usize), CliError>,
 }
 
 /// A problem and the candidates to measure.
@@ -87,7 +87,7 @@ impl Measurement<'_> {
             let all = candidates(*data_type, problem, self.arch, self.machine)
                 .map_err(|e| select::refused(&e))?;
             let adapt = |c: Candidate| {
-                let plan = c.plan.adapt(problem, c.schedule);
+                let plan = c.config.specialize(problem, c.schedule);
                 (c, plan.map_err(|e| refused(&e)))
             };
             Ok(choose(all).into_iter().map(adapt).collect::<Vec<_>>())
@@ -197,7 +197,7 @@ impl Measurement<'_> {
             let Ok(trial) = drawn.recv() else { break };
             let outcomes = self.measure(job, emitted, trial);
             let row = |(way, outcome): (&Way, _)| Row {
-                plan: way.candidate.plan.name(),
+                plan: way.candidate.config.to_string(),
                 schedule: way.candidate.schedule,
                 estimated: way.candidate.estimate.seconds * 1e3,
                 outcome,
@@ -217,7 +217,7 @@ impl Measurement<'_> {
     ) -> Vec<Result<Measured, CliError>> {
         let kernels = job.ways.iter().map(|way| match &way.adapted {
             Ok((plan, kernel)) => match emitted[*kernel].wait() {
-                Ok(kernel) => Ok((plan.as_ref(), kernel)),
+                Ok(kernel) => Ok((plan, kernel)),
                 Err(error) => Err(error.clone()),
             },
             Err(error) => Err(error.clone()),

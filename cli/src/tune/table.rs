@@ -231,7 +231,7 @@ mod tests {
         let machine = Machine::for_arch(Arch(90));
         let all = candidates(DataType::F16, &problem, Arch(90), &machine).expect("plans");
         let row = |(c, outcome): (Candidate, _)| Row {
-            plan: c.plan.name(),
+            plan: c.config.to_string(),
             schedule: c.schedule,
             estimated: c.estimate.seconds * 1e3,
             outcome,

@@ -8,7 +8,11 @@ use layout_codegen::Arch;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::tensor_map::MapArgument;
 
-use super::{ArgumentValue, CompiledMap, Gemm, Launch, MapSource, Operands, Plan, PlanError};
+use super::scheduler::GRID_YZ;
+use super::{
+    ArgumentValue, CompiledMap, Gemm, Launch, MapSource, Operands, PlanError, Specialized,
+    TileSchedule,
+};
 
 /// A parameter of a [`CompiledKernel`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,28 +23,6 @@ pub struct CompiledParam {
     pub kind: ParamKind,
     /// Its byte in the parameter buffer: each parameter is aligned to its size.
     pub offset: u32,
-}
-
-/// How the tiles of C are dealt out to blocks.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum GridRule {
-    /// Columns of tiles along x; rows along y up to `limit`, and on along z: `[⌈n/N⌉, min(⌈m/M⌉, limit), ⌈⌈m/M⌉/limit⌉]`.
-    Rows {
-        /// Blocks along y.
-        limit: u32,
-    },
-    /// Up to `group` rows of tiles along x, columns along y, groups along z: `[g, ⌈n/N⌉, ⌈⌈m/M⌉/g⌉]` with `g = min(group, ⌈m/M⌉)`.
-    Grouped {
-        /// Rows of tiles in a group.
-        group: u32,
-    },
-    /// The same blocks for every size, which take tile after tile: `[rows, columns, 1]`.
-    Fixed {
-        /// Blocks along x.
-        rows: u32,
-        /// Blocks along y.
-        columns: u32,
-    },
 }
 
 /// A GEMM kernel as a constant.
@@ -73,8 +55,8 @@ pub struct CompiledKernel {
     /// What every leading dimension must be a multiple of, in elements. More than 1 says as well that A, B and C are to lie at multiples
     /// of as many bytes as that many elements of A have.
     pub ld_multiple: u32,
-    /// How tiles become blocks.
-    pub rule: GridRule,
+    /// Which tiles a block computes.
+    pub tiles: TileSchedule,
 }
 
 impl CompiledKernel {
@@ -86,31 +68,13 @@ impl CompiledKernel {
         }
         let rows = m.div_ceil(self.tile[0] as u64);
         let columns = n.div_ceil(self.tile[1] as u64);
-        let most = match self.rule {
-            GridRule::Rows { limit: most } | GridRule::Grouped { group: most } => most,
-            GridRule::Fixed { rows, columns } => return Some([rows, columns, 1]),
-        };
-        let along = if rows < most as u64 {
-            rows
-        } else {
-            most as u64
-        };
-        let [x, y, z] = match self.rule {
-            GridRule::Rows { .. } => [
-                columns as u32,
-                along as u32,
-                rows.div_ceil(most as u64) as u32,
-            ],
-            GridRule::Grouped { .. } | GridRule::Fixed { .. } => {
-                [along as u32, columns as u32, rows.div_ceil(along) as u32]
-            }
-        };
+        let [x, y, z] = self.tiles.blocks([rows, columns], 1);
         // Whole clusters.
         let [cx, cy, cz] = self.cluster;
         Some([
-            x.next_multiple_of(cx),
-            y.next_multiple_of(cy),
-            z.next_multiple_of(cz),
+            (x as u32).next_multiple_of(cx),
+            (y as u32).next_multiple_of(cy),
+            (z as u32).next_multiple_of(cz),
         ])
     }
 
@@ -126,7 +90,7 @@ impl CompiledKernel {
     /// dimensions of A, B and C. None for a parameter that is not a tensor map.
     ///
     /// ```
-    /// use tilewright_kernels::gemm::{CompiledKernel, CompiledMap, GridRule, MapSource, Mode};
+    /// use tilewright_kernels::gemm::{CompiledKernel, CompiledMap, MapSource, Mode, TileSchedule};
     /// use layout_codegen::ir::Element;
     ///
     /// // As `kernel!(plan = "wgmma-f16-128x256x64", trans = nn, arch = sm_90)` writes it, in part.
@@ -136,7 +100,7 @@ impl CompiledKernel {
     /// const GEMM: CompiledKernel = CompiledKernel {
     ///     plan: "wgmma-f16-128x256x64", trans: "nn", arch: "sm_90", ptx: "", entry: "", block: [384, 1, 1], cluster: [1, 1, 1],
     ///     shared_bytes: 0, tile: [128, 256, 64], params: &[], maps: &[("A", OF_A)], limits: [1 << 30; 2], ld_multiple: 8,
-    ///     rule: GridRule::Grouped { group: 8 },
+    ///     tiles: TileSchedule::Groups,
     /// };
     /// let map = GEMM.tensor_map("A", [1000, 512, 64], [64, 512, 512]).expect("A is copied by TMA").encoding();
     /// assert_eq!((map.sizes, map.strides_bytes, map.box_sizes), (vec![64, 1000], vec![128], vec![64, 128]));
@@ -176,8 +140,8 @@ pub struct KernelParts {
     pub limits: [u64; 2],
     /// [`CompiledKernel::ld_multiple`]
     pub ld_multiple: u32,
-    /// [`CompiledKernel::rule`]
-    pub rule: GridRule,
+    /// [`CompiledKernel::tiles`]
+    pub tiles: TileSchedule,
 }
 
 /// A map for a problem, if it is of a matrix of the product.
@@ -198,21 +162,27 @@ fn maps_of(launch: &Launch) -> impl Iterator<Item = (&str, MapSource, &MapArgume
     })
 }
 
-/// Emits `plan` and reads its launch contract for problems of every size.
+/// Emits the kernel of a configuration and reads its launch contract for problems of every size.
 ///
 /// # Errors
 ///
-/// Those of [`Plan::emit`], and [`PlanError::GridNotConstant`] for a plan whose grid is not the one that [`CompiledKernel::grid`]
+/// Those of [`Specialized::emit`], and [`PlanError::GridNotConstant`] for a kernel whose grid is not the one that [`CompiledKernel::grid`]
 /// computes.
-pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<KernelParts, PlanError> {
-    let emitted = plan.emit(operands, arch)?;
-    let refused = || PlanError::GridNotConstant { plan: plan.name() };
+pub fn compile(
+    kernel: &Specialized,
+    operands: Operands,
+    arch: Arch,
+) -> Result<KernelParts, PlanError> {
+    let emitted = kernel.emit(operands, arch)?;
+    let refused = || PlanError::GridNotConstant {
+        plan: kernel.name(),
+    };
     let launch = |m: u64, n: u64, multiple: u64| {
         let mut problem = Gemm::packed(m, n, 1, operands);
         for ld in [&mut problem.lda, &mut problem.ldb, &mut problem.ldc] {
             *ld = ld.next_multiple_of(multiple);
         }
-        plan.launch(&problem)
+        kernel.launch(&problem)
     };
     let multiple = (0..=7)
         .map(|bit| 1u64 << bit)
@@ -222,13 +192,13 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
     let first = launch(1, 1)?.ok_or_else(refused)?;
     if !first.before.is_empty() || !first.after.is_empty() {
         return Err(PlanError::Unsupported {
-            plan: plan.name(),
+            plan: kernel.name(),
             what: format!(
                 "{operands} in a kernel that is compiled in, with a launch before or after it"
             ),
             instead: format!(
                 "take {}: other operands are transposed first",
-                as_they_lie(plan)
+                as_they_lie(kernel)
             ),
         });
     }
@@ -236,7 +206,6 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         greatest(|m| launch(m, 1).is_ok()),
         greatest(|n| launch(1, n).is_ok()),
     ];
-    let (tile_m, tile_n, tile_k) = plan.tile();
     let mut params = Vec::new();
     let mut offset = 0u32;
     for argument in &first.arguments {
@@ -244,59 +213,38 @@ pub fn compile(plan: &dyn Plan, operands: Operands, arch: Arch) -> Result<Kernel
         params.push((argument.name.clone(), argument.kind, offset));
         offset += argument.kind.bytes();
     }
-    let mut parts = KernelParts {
+    let parts = KernelParts {
         ptx: emitted.ptx,
         entry: emitted.kernel,
         block: first.block,
         cluster: first.cluster,
         shared_bytes: first.shared_bytes,
-        tile: [tile_m, tile_n, tile_k],
+        tile: kernel.tile(),
         params,
         maps: maps_of(&first)
             .map(|(name, of, map)| (name.to_owned(), CompiledMap::of(of, map)))
             .collect(),
         limits,
         ld_multiple: multiple as u32,
-        rule: GridRule::Rows { limit: u32::MAX },
+        tiles: kernel.tiles(),
     };
-    let tall = launch(limits[0], 1)?.ok_or_else(refused)?;
-    let rules = [
-        GridRule::Rows { limit: u32::MAX },
-        GridRule::Rows {
-            limit: tall.grid[1],
-        },
-        GridRule::Grouped {
-            group: tall.grid[0],
-        },
-        GridRule::Fixed {
-            rows: tall.grid[0],
-            columns: tall.grid[1],
-        },
-    ];
-    for rule in rules {
-        parts.rule = rule;
-        if parts.launches_as(plan, launch)? {
-            return Ok(parts);
-        }
+    if parts.launches_as(launch)? {
+        Ok(parts)
+    } else {
+        Err(refused())
     }
-    Err(refused())
 }
 
 impl KernelParts {
     /// Whether the constants are the plan's own launch: at sizes around everything that turns over, and at some in between.
     fn launches_as(
         &self,
-        plan: &dyn Plan,
         launch: impl Fn(u64, u64) -> Result<Option<Launch>, PlanError>,
     ) -> Result<bool, PlanError> {
         let shape = self.shape();
-        let (tile_m, tile_n, _) = plan.tile();
-        let most = match self.rule {
-            GridRule::Rows { limit: most } | GridRule::Grouped { group: most } => most,
-            GridRule::Fixed { .. } => 1,
-        };
+        let [tile_m, tile_n, _] = self.tile;
         let around = |tile: u64, limit: u64| {
-            let turn = tile.saturating_mul(most.into());
+            let turn = tile.saturating_mul(GRID_YZ);
             let mut sizes = vec![1, limit - 1, limit, limit / 3];
             for at in [tile, 7 * tile, 100 * tile, turn, turn.saturating_mul(3)] {
                 sizes.extend([at - 1, at, at.saturating_add(1)]);
@@ -344,7 +292,7 @@ impl KernelParts {
             maps: &[],
             limits: self.limits,
             ld_multiple: self.ld_multiple,
-            rule: self.rule,
+            tiles: self.tiles,
         }
     }
 }
@@ -376,11 +324,10 @@ fn greatest(allowed: impl Fn(u64) -> bool) -> u64 {
     good
 }
 
-/// The transposes that a plan takes without a kernel before its own.
-fn as_they_lie(plan: &dyn Plan) -> String {
-    let anatomy = plan.anatomy();
+/// The transposes that a kernel takes without another before it.
+fn as_they_lie(kernel: &Specialized) -> String {
     let all = Operands::ALL.into_iter();
-    let all = all.filter(|&operands| anatomy.transposed(operands) == [false; 2]);
+    let all = all.filter(|&operands| kernel.transposed(operands) == [false; 2]);
     all.map(|operands| operands.to_string())
         .collect::<Vec<_>>()
         .join(" or ")

@@ -1,7 +1,7 @@
 //! Edges: a tile that would reach beyond C is moved back until it ends with C.
 //!
 //! ```text
-//! n = 100, tiles of 64:    0 ─────── 64 ─────── 128      as they are dealt out
+//! n = 100, tiles of 64:    0 ─────── 64 ─────── 128      as blocks have them
 //!                          0 ─────── 64
 //!                               36 ─────── 100           as they are computed: no predicates in the copies
 //!                                    64 ── 100           what the second block stores; 36..64 is the first one's

@@ -1,21 +1,26 @@
-//! Matrix products: the problem, the plans for it, and one room for each family of kernels.
-//!
-//! A kernel family is a struct of named layouts and a schedule:
+//! Matrix products: the problem, the configurations for it, and their kernels.
 //!
 //! ```text
-//! problem ──▶ plan (layouts, schedule) ──▶ proof (obligations discharged) ──▶ PTX text + launch contract
+//! problem ──▶ Config (a value) ──▶ Specialized (for the problem) ──▶ proof (obligations discharged) ──▶ PTX text + launch contract
 //! ```
 //!
-//! A [`Plan`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Plan::emit`] fails if
-//! [`Plan::prove`] does. The launch contract is complete: any host program can launch the file with it.
+//! | where | what |
+//! |---|---|
+//! | [`config`] | the configuration, its [name](config::name), the table of tiles, which combinations exist |
+//! | [`scheduler`](Scheduler) | which tiles a block computes, in which order |
+//! | [`mma_sync`] | the main loops of tiles: `wgmma`, `mma.sync`, fused multiply-adds |
+//! | [`epilogue`] | how sums become C |
+//! | [`sources`](crate::sources) | kernels of published sources, one for all problems |
+//!
+//! [`Specialized`] names its layouts, proves what the kernel relies on, and only then writes the kernel: [`Specialized::emit`] fails if
+//! [`Specialized::prove`] does. The launch contract is complete: any host program can launch the file with it.
 
-mod anatomy;
 mod compiled;
+pub mod config;
 mod data_type;
 pub(crate) mod edges;
 pub mod epilogue;
 mod error;
-pub(crate) mod fused;
 mod launch;
 pub mod mma_sync;
 pub(crate) mod obligation;
@@ -24,24 +29,26 @@ pub mod opencl;
 pub(crate) mod pack;
 pub(crate) mod partial_sums;
 pub(crate) mod pieces;
-mod plan;
 mod problem;
-pub(crate) mod raster;
-pub mod registry;
+mod schedule;
+pub(crate) mod scheduler;
+mod specialized;
 mod tensor_map;
+mod variant;
 pub(crate) mod workspace;
 use layout_codegen::ir::{Element, ParamKind};
 
-pub use anatomy::{Anatomy, Form, Turns, Units};
-pub use compiled::{CompiledKernel, CompiledParam, GridRule, KernelParts, compile};
+pub use compiled::{CompiledKernel, CompiledParam, KernelParts, compile};
+pub use config::{Config, Mainloop, Wgmma};
 pub use data_type::DataType;
 pub use epilogue::{Activation, Bias, Epilogue, GELU};
 pub use error::PlanError;
-pub use fused::FusedPlan;
 pub use launch::{Argument, ArgumentValue, Declared, GivenInput, Launch};
 pub use obligation::{Obligation, Proof, Refusal};
-pub use plan::{Emitted, NamedLayout, Plan, Schedule};
 pub use problem::{Alignment, Batch, Gemm, Limit, Operands, ProblemError, Trans};
+pub use schedule::Schedule;
+pub use scheduler::{Order, Scheduler, TileSchedule};
+pub use specialized::{Emitted, NamedLayout, Specialized};
 pub use tensor_map::{CompiledMap, MapSource, Mode};
 
 /// The largest size or leading dimension: kernels compare signed 32-bit distances to the edge, and a grid may begin tiles beyond it.

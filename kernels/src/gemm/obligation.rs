@@ -2,7 +2,7 @@
 //!
 //! Two things are proven. The prover of the representation ([`layout_codegen::prove`]) says what holds of each kernel that is printed: addresses, bounds, order, what is
 //! written, what accesses cost. What it cannot see is what the numbers mean: that a thread multiplies the elements which its sums need. That follows from the
-//! plan's layouts, and is claimed of them ([`Plan::claims`](super::Plan::claims)) and compared value by value.
+//! kernel's layouts, and is claimed of them ([`Specialized::claims`](super::Specialized::claims)) and compared value by value.
 
 use std::fmt;
 

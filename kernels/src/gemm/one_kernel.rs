@@ -1,36 +1,40 @@
-//! What plans share that have one kernel for all problems: those of maxas, of the HD 7970 walk-through and of the R700.
+//! What kernels of the sources share, those of maxas, of the HD 7970 walk-through and of the R700: one kernel serves all problems.
 //!
-//! Their kernels take operands as they lie, vectors where they are aligned and single elements elsewhere. So nothing adapts them: a problem is served or
+//! They take operands as they lie, vectors where they are aligned and single elements elsewhere. So nothing adapts them: a problem is served or
 //! it is not, and its launch is one kernel whose parameters are always the same.
 //!
 //! ```text
 //! A B C, pointers of the epilogue's inputs | m n k lda ldb ldc | α β, or the epilogue's numbers
 //! ```
 
-use std::fmt;
-use std::sync::Arc;
-
 use layout_codegen::Arch;
 use layout_codegen::ir::{Element, Entry, ParamKind};
 
-use super::epilogue::{self, Finish, Linear, given};
-use super::fused::Family;
+use super::epilogue::{self, Finish, given};
 use super::{
-    DataType, Epilogue, Gemm, LIMIT, Launch, Operands, Plan, PlanError, ProblemError, Schedule,
+    DataType, Epilogue, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, PlanError,
+    ProblemError, Specialized,
 };
 
-/// A plan of one kernel.
-pub(crate) trait OneKernel: Plan + fmt::Debug + Copy + 'static {
-    /// The kernel with an epilogue.
-    fn kernel(&self, finish: &dyn Finish, operands: Operands) -> Result<Entry, PlanError>;
+/// A kernel that serves all problems.
+pub(crate) trait OneKernel {
+    /// Its layouts.
+    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError>;
 
-    /// Blocks along x, y and z for a problem that is not empty.
-    fn grid(&self, problem: &Gemm) -> Result<[u64; 3], PlanError>;
+    /// What holds of its layouts.
+    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError>;
 
-    /// The epilogue of the plan as it is listed: α·sum + β·C.
-    fn linear(&self) -> Linear {
-        let data_type = self.data_type();
-        Linear::new(Epilogue::default(), data_type.result(), data_type)
+    /// The kernel by this name, with an epilogue.
+    fn entry(
+        &self,
+        name: &str,
+        finish: &dyn Finish,
+        operands: Operands,
+    ) -> Result<Entry, PlanError>;
+
+    /// What its source reports of its main loop.
+    fn source_mix(&self) -> Option<(&'static str, f64)> {
+        None
     }
 }
 
@@ -52,17 +56,9 @@ pub(crate) fn output(data_type: DataType, finish: &dyn Finish) -> Element {
     finish.output().unwrap_or(data_type.result())
 }
 
-fn unsupported(plan: &dyn Plan, what: impl Into<String>, instead: &str) -> PlanError {
-    PlanError::Unsupported {
-        plan: plan.name(),
-        what: what.into(),
-        instead: instead.to_owned(),
-    }
-}
-
-/// The problem asks for nothing but a product of matrices of the plan's type, with C of the epilogue's type.
-fn serves(plan: &dyn Plan, finish: &dyn Finish, problem: &Gemm) -> Result<(), PlanError> {
-    let data_type = plan.data_type();
+/// The problem asks for nothing but a product of matrices of the kernel's type, with C of the epilogue's type.
+pub(super) fn serves(kernel: &Specialized, problem: &Gemm) -> Result<(), PlanError> {
+    let data_type = kernel.data_type;
     problem.placed(data_type)?;
     let instead = match data_type {
         DataType::F64 => "leave it out, or take an mma-f64 plan",
@@ -71,82 +67,56 @@ fn serves(plan: &dyn Plan, finish: &dyn Finish, problem: &Gemm) -> Result<(), Pl
         }
     };
     let result = problem.result(data_type);
-    if result != output(data_type, finish) {
-        return Err(unsupported(plan, format!("C in {result}"), instead));
+    if result != output(data_type, kernel.finish()) {
+        return Err(kernel.unsupported(format!("C in {result}"), instead));
     }
     if problem.epilogue != Epilogue::default() {
-        return Err(unsupported(plan, "a bias or an activation", instead));
+        return Err(kernel.unsupported("a bias or an activation", instead));
     }
     if problem.batch.count != 1 {
-        return Err(unsupported(plan, "batches", instead));
+        return Err(kernel.unsupported("batches", instead));
     }
     Ok(())
 }
 
-impl<P: OneKernel> Family for P {
-    fn entry_name_with(&self, finish: &dyn Finish, operands: Operands) -> String {
-        let own = finish.name();
-        let end = if own.is_empty() { "" } else { "_" };
-        format!("{}_{operands}{end}{own}", self.name().replace('-', "_"))
+pub(super) fn entries(
+    one: &dyn OneKernel,
+    kernel: &Specialized,
+    operands: Operands,
+    arch: Arch,
+) -> Result<Vec<Entry>, PlanError> {
+    let finish = kernel.finish();
+    if output(kernel.data_type, finish) == Element::Bf16 && arch < Arch(80) {
+        let instead = "take C in f16 or f32, or sm_80";
+        return Err(kernel.unsupported("C in bf16", instead));
     }
+    let name = kernel.entry_name(operands);
+    Ok(vec![one.entry(&name, finish, operands)?])
+}
 
-    fn entries_with(
-        &self,
-        finish: &dyn Finish,
-        operands: Operands,
-        arch: Arch,
-    ) -> Result<Vec<Entry>, PlanError> {
-        if output(self.data_type(), finish) == Element::Bf16 && arch < Arch(80) {
-            let instead = "take C in f16 or f32, or sm_80";
-            return Err(unsupported(self, "C in bf16", instead));
+pub(super) fn launched(kernel: &Specialized, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
+    problem.validate(LIMIT)?;
+    serves(kernel, problem)?;
+    let single = kernel.data_type.scalar() == Element::F32;
+    for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
+        if single && !(value as f32).is_finite() {
+            return Err(ProblemError::NotFinite(name).into());
         }
-        Ok(vec![self.kernel(finish, operands)?])
     }
-
-    fn adapt_with(
-        &self,
-        finish: &dyn Finish,
-        problem: &Gemm,
-        schedule: Schedule,
-    ) -> Result<Arc<dyn Family>, PlanError> {
-        serves(self, finish, problem)?;
-        if schedule != Schedule::default() {
-            return Err(unsupported(
-                self,
-                "split sums or packed operands",
-                "leave both out; it takes operands as they lie",
-            ));
-        }
-        Ok(Arc::new(*self))
+    if problem.m == 0 || problem.n == 0 {
+        return Ok(None);
     }
-
-    fn launch_with(
-        &self,
-        finish: &dyn Finish,
-        problem: &Gemm,
-    ) -> Result<Option<Launch>, PlanError> {
-        problem.validate(LIMIT)?;
-        serves(self, finish, problem)?;
-        let single = self.data_type().scalar() == Element::F32;
-        for (name, value) in [("alpha", problem.alpha), ("beta", problem.beta)] {
-            if single && !(value as f32).is_finite() {
-                return Err(ProblemError::NotFinite(name).into());
-            }
-        }
-        if problem.m == 0 || problem.n == 0 {
-            return Ok(None);
-        }
-        let grid = self.grid(problem)?;
-        let inputs = given(finish, problem);
-        let parameters = parameters(self.data_type(), finish);
-        let mut launch = Launch::single(
-            self.entry_name_with(finish, problem.operands),
-            grid.map(|v| v as u32),
-            self.threads(),
-            0,
-            Launch::arguments(problem, &inputs, parameters, |_| None),
-        );
-        launch.inputs = inputs;
-        Ok(Some(launch))
-    }
+    let [tm, tn, _] = kernel.tile().map(u64::from);
+    let grid = kernel.tiles().grid([problem.m, problem.n], [tm, tn], 1)?;
+    let inputs = given(kernel.finish(), problem);
+    let parameters = parameters(kernel.data_type, kernel.finish());
+    let mut launch = Launch::single(
+        kernel.entry_name(problem.operands),
+        grid.map(|v| v as u32),
+        kernel.threads(),
+        0,
+        Launch::arguments(problem, &inputs, parameters, |_| None),
+    );
+    launch.inputs = inputs;
+    Ok(Some(launch))
 }

@@ -4,13 +4,12 @@
 //! bank model of the device that it is for; a wavefront of 64 threads counts as two accesses of 32.
 //!
 //! ```
-//! use tilewright_kernels::gemm::{Operands, opencl};
-//! use tilewright_kernels::gemm::registry::plan_named;
+//! use tilewright_kernels::gemm::{Config, Operands, opencl};
 //! use layout_core::banks::AMD_GCN;
 //!
-//! let plan = plan_named("sgemm-maxas-64")?;
+//! let config: Config = "sgemm-maxas-64".parse()?;
 //! let nn: Operands = "nn".parse()?;
-//! let emitted = opencl::emit(plan.as_ref(), nn, &AMD_GCN)?;
+//! let emitted = opencl::emit(&config.kernel(), nn, &AMD_GCN)?;
 //! assert!(emitted.source.contains("__kernel __attribute__((reqd_work_group_size(64, 1, 1)))"));
 //! let read = emitted.proof.accesses.iter().find(|a| a.access == "readAs").ok_or("no read")?;
 //! assert_eq!((read.wavefronts, read.ideal), (1, 1));
@@ -20,7 +19,7 @@
 use layout_codegen::Module;
 use layout_core::banks::BankModel;
 
-use super::{Operands, Plan, PlanError, Proof};
+use super::{Operands, PlanError, Proof, Specialized};
 
 /// A plan's kernels as OpenCL C.
 #[derive(Clone, PartialEq, Debug)]
@@ -39,24 +38,24 @@ pub struct EmittedOpenCl {
 ///
 /// What does not prove, and [`PlanError::OpenCl`] for a kernel that has no form in OpenCL C.
 pub fn emit(
-    plan: &dyn Plan,
+    kernel: &Specialized,
     operands: Operands,
     model: &BankModel,
 ) -> Result<EmittedOpenCl, PlanError> {
-    let (m, n, k) = plan.tile();
-    let kernel = plan.entry_name(operands);
+    let [m, n, k] = kernel.tile();
+    let entry = kernel.entry_name(operands);
     let about = [
-        format!("kernel {kernel} of plan {}, {operands}", plan.name()),
+        format!("kernel {entry} of plan {}, {operands}", kernel.name()),
         format!(
             "tile {m}x{n}, {k} of k an iteration; a work-group has {} threads, and a grid has one for each tile",
-            plan.threads()
+            kernel.threads()
         ),
     ];
-    let entries = plan.entries(operands, plan.min_arch())?;
+    let entries = kernel.entries(operands, kernel.min_arch())?;
     let names: Vec<String> = entries.iter().map(|e| e.name().to_owned()).collect();
     let program = Module::opencl(entries, &about, model)?;
     let mut proof = Proof {
-        obligations: plan.claims(operands)?,
+        obligations: kernel.claims(operands)?,
         accesses: Vec::new(),
         assumptions: Vec::new(),
     };
@@ -65,7 +64,7 @@ pub fn emit(
     }
     Ok(EmittedOpenCl {
         source: program.source,
-        kernel,
+        kernel: entry,
         proof,
     })
 }

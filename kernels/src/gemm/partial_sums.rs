@@ -7,7 +7,7 @@
 //! block     (row, c)            : a thread has one vector of columns
 //! ```
 //!
-//! A turn of the loop reads several parts at once, 0 for those that are not there: with one load in flight a thread waits for the cache as often as there
+//! An iteration of the loop reads several parts at once, 0 for those that are not there: with one load in flight a thread waits for the cache as often as there
 //! are parts, which takes longer than the bytes do.
 
 use layout_codegen::ir::instructions::{
@@ -17,7 +17,7 @@ use layout_codegen::ir::{Axis, Cmp, Kernel, ParamKind};
 use layout_core::Layout;
 
 use super::epilogue::{self, End, Finish, Place, Types, arithmetic, scalar_type};
-use super::raster::GRID_YZ;
+use super::scheduler::GRID_YZ;
 use super::{Argument, Gemm, LIMIT, Launch, Limit, PlanError, ProblemError};
 
 /// Threads of a block.
@@ -148,14 +148,14 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
     let inside = k.compare_here(Cmp::Gt, left, 0, None);
     k.exit(Pred::from(inside).not(), false);
     let together = sums.together;
-    let turn = k.open_loop("part", 0, together, GRID_YZ as i64 + together - 1);
+    let iteration = k.open_loop("part", 0, together, GRID_YZ as i64 + together - 1);
     let nothing = zero;
     let zero = k.constant(0);
-    let rest = k.sub(parts, turn.counter);
+    let rest = k.sub(parts, iteration.counter);
     let mut all = Vec::new();
     for i in 0..together {
         let ahead = k.constant(i);
-        let part = k.add(turn.counter, ahead);
+        let part = k.add(iteration.counter, ahead);
         let at = source.moved(&mut k, &[part, zero, zero])?;
         let at = at.element(&mut k, &[])?;
         let terms = k.regs(class, each as usize);
@@ -174,7 +174,7 @@ fn kernel(sums: &PartialSums<'_>) -> Result<Kernel, PlanError> {
             k.binary(Binary::Add, arithmetic(ty), *s, *s, *t);
         }
     }
-    k.close_loop(&turn, parts);
+    k.close_loop(&iteration, parts);
 
     let targets = Place::targets(&mut k, &target, (zero, zero), each)?;
     let whole = (each > 1).then(|| k.compare_here(Cmp::Ge, left, each, None));

@@ -66,10 +66,10 @@ impl Mode {
 ///
 /// ```
 /// use layout_codegen::Arch;
-/// use tilewright_kernels::gemm::mma_sync::WARPGROUP_PLANS;
-/// use tilewright_kernels::gemm::{MapSource, Mode, Operands, compile};
+/// use tilewright_kernels::gemm::{Config, MapSource, Mode, Operands, compile};
 ///
-/// let kernel = compile(&WARPGROUP_PLANS[0], Operands::ALL[0], Arch(90))?;
+/// let config: Config = "wgmma-f16-128x256x64".parse()?;
+/// let kernel = compile(&config.kernel(), Operands::ALL[0], Arch(90))?;
 /// let map = kernel.maps.iter().find(|(name, _)| name == "A").expect("A is copied by TMA").1;
 /// assert_eq!((map.of, map.modes, map.box_sizes), (MapSource::A, [Mode::K, Mode::M], [64, 128]));
 /// // A of 256 × 64 halves whose rows are 96 elements apart.

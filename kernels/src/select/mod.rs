@@ -21,7 +21,7 @@
 //! let choice = choose(DataType::F16, &large, Arch(90), &h200, None)?;
 //! assert_eq!(choice.schedule.split, 1);
 //! assert!(choice.reason.to_string().starts_with("estimated at 0.2"), "{}", choice.reason);
-//! let kernel = choice.plan.adapt(&large, choice.schedule)?.emit(nn, Arch(90))?;
+//! let kernel = choice.config.specialize(&large, choice.schedule)?.emit(nn, Arch(90))?;
 //! assert!(kernel.ptx.contains("mma.sync"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -36,8 +36,7 @@ use std::fmt;
 
 use layout_codegen::Arch;
 
-use crate::gemm::registry::{plan_named, plans};
-use crate::gemm::{DataType, Gemm, Plan, PlanError, Schedule, Units};
+use crate::gemm::{Config, DataType, Gemm, PlanError, Schedule};
 pub use findings::{Finding, Findings, NEAR, ProblemClass, Timed};
 use gains::gains_nothing;
 pub use machine::{Machine, Rates};
@@ -55,14 +54,14 @@ const UNSURE: f64 = 0.15;
 
 /// Elements that a block copies for each multiply-accumulate.
 fn copied(c: &Candidate) -> f64 {
-    let (m, n, _) = c.plan.anatomy().tile;
+    let [m, n, _] = c.config.tile;
     1.0 / f64::from(m) + 1.0 / f64::from(n)
 }
 
 /// One way to compute a problem.
 pub struct Candidate {
-    /// The plan, not adapted.
-    pub plan: Box<dyn Plan>,
+    /// The configuration.
+    pub config: Config,
     /// How it is cut.
     pub schedule: Schedule,
     /// What the model says.
@@ -71,8 +70,8 @@ pub struct Candidate {
 
 /// What was chosen.
 pub struct Choice {
-    /// The plan, not adapted.
-    pub plan: Box<dyn Plan>,
+    /// The configuration.
+    pub config: Config,
     /// How it is cut.
     pub schedule: Schedule,
     /// Why this one.
@@ -184,9 +183,9 @@ impl fmt::Display for Reason {
 
 /// What is already decided: plan, split, pack; what is none is chosen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Wanted<'a> {
-    /// The name of the plan.
-    pub plan: Option<&'a str>,
+pub struct Wanted {
+    /// The configuration.
+    pub config: Option<Config>,
     /// Into how many parts sums are split.
     pub split: Option<u32>,
     /// Whether operands are packed.
@@ -224,7 +223,7 @@ pub fn choose(
     Wanted::default().choose(data_type, problem, arch, machine, findings)
 }
 
-impl Wanted<'_> {
+impl Wanted {
     /// As [`candidates`](self::candidates()), of what is wanted.
     ///
     /// # Errors
@@ -238,8 +237,8 @@ impl Wanted<'_> {
         machine: &Machine,
     ) -> Result<Vec<Candidate>, SelectError> {
         let mut refusals = Refusals::default();
-        let names = self.names(data_type, arch)?;
-        let mut all = self.ranked(names, problem, machine)?;
+        let configs = self.configs(data_type, arch)?;
+        let mut all = self.ranked(&configs, problem, machine);
         all.retain(|c| refusals.accept(c, problem, arch));
         if all.is_empty() {
             return Err(refusals.error(data_type, arch));
@@ -261,20 +260,20 @@ impl Wanted<'_> {
         findings: Option<&Findings>,
     ) -> Result<Choice, SelectError> {
         // What is wanted and does not exist is refused before anything is looked up.
-        let names = self.names(data_type, arch)?;
+        let configs = self.configs(data_type, arch)?;
         let class = ProblemClass::of(data_type, problem);
         let own = findings.and_then(|f| f.lookup(&machine.name, &class));
         let mut known = own.into_iter().chain(shipped(machine, &class));
         if let Some(choice) = known.find_map(|f| self.measured(f, &class, problem, arch)) {
             return Ok(choice);
         }
-        let ranked = self.ranked(names, problem, machine)?;
+        let ranked = self.ranked(&configs, problem, machine);
         let mut refusals = Refusals::default();
         ranked
             .into_iter()
             .find(|c| refusals.accept(c, problem, arch))
             .map(|c| Choice {
-                plan: c.plan,
+                config: c.config,
                 schedule: c.schedule,
                 reason: Reason::Estimated(c.estimate),
             })
@@ -292,22 +291,22 @@ impl Wanted<'_> {
     ) -> Option<Choice> {
         let exact = finding.class == *class;
         finding.candidates.iter().find_map(|timed| {
-            let plan = plan_named(&timed.plan).ok()?;
+            let config: Config = timed.plan.parse().ok()?;
             let schedule = timed.schedule;
-            let (tm, tn, _) = plan.tile();
+            let [tm, tn, _] = config.tile;
             let tiles = |of: &ProblemClass| {
                 let [down, across] = [(of.m, tm), (of.n, tn)].map(|(n, t)| n.div_ceil(t.into()));
                 down.saturating_mul(across)
             };
-            let allowed = self.plan.is_none_or(|name| name == timed.plan)
+            let allowed = self.config.is_none_or(|wanted| wanted == config)
                 && self.split.is_none_or(|split| split == schedule.split)
                 && self.pack.is_none_or(|pack| pack == schedule.pack)
-                && plan.data_type() == class.data_type
-                && plan.runs_on(arch)
+                && config.data_type == class.data_type
+                && config.runs_on(arch)
                 && (exact || tiles(class) <= tiles(&finding.class))
-                && serves(plan.as_ref(), schedule, problem, arch).is_ok();
+                && serves(config, schedule, problem, arch).is_ok();
             allowed.then(|| Choice {
-                plan,
+                config,
                 schedule,
                 reason: Reason::Measured {
                     finding: finding.clone(),
@@ -319,27 +318,21 @@ impl Wanted<'_> {
     }
 
     /// The plans of these names with every schedule, in order of the estimates, not yet asked whether they serve; at least one.
-    fn ranked(
-        &self,
-        names: Vec<String>,
-        problem: &Gemm,
-        machine: &Machine,
-    ) -> Result<Vec<Candidate>, SelectError> {
+    fn ranked(&self, configs: &[Config], problem: &Gemm, machine: &Machine) -> Vec<Candidate> {
         let mut all = Vec::new();
-        for name in names {
-            let plan = plan_named(&name)?;
-            for schedule in self.schedules(plan.as_ref(), problem, machine) {
+        for &config in configs {
+            for schedule in self.schedules(&config, problem, machine) {
                 all.push(Candidate {
-                    plan: plan_named(&name)?,
+                    config,
                     schedule,
-                    estimate: estimate(plan.as_ref(), schedule, problem, machine),
+                    estimate: estimate(&config, schedule, problem, machine),
                 });
             }
         }
         // Equal times: fewer kernels first, then the order of the list of plans.
         all.sort_by(|a, b| {
             let simple = |c: &Candidate| (c.schedule.split, c.schedule.pack);
-            let behind = |c: &Candidate| gains_nothing(c.plan.as_ref(), c.schedule, problem);
+            let behind = |c: &Candidate| gains_nothing(&c.config, c.schedule, problem);
             let seconds = |c: &Candidate| c.estimate.seconds;
             behind(a)
                 .cmp(&behind(b))
@@ -352,7 +345,7 @@ impl Wanted<'_> {
                 first.schedule.split,
             );
             let is_near = |c: &&Candidate| {
-                let simple = !gains_nothing(c.plan.as_ref(), c.schedule, problem);
+                let simple = !gains_nothing(&c.config, c.schedule, problem);
                 simple && c.estimate.seconds <= limit
             };
             let near = all.iter().take_while(is_near).count();
@@ -362,63 +355,61 @@ impl Wanted<'_> {
                 parts.then(copied(a).total_cmp(&copied(b)))
             });
         }
-        Ok(all)
+        all
     }
 
-    /// The plans that compute in the type on the architecture.
-    fn names(&self, data_type: DataType, arch: Arch) -> Result<Vec<String>, SelectError> {
-        if let Some(name) = self.plan {
-            let plan = plan_named(name)?;
-            if plan.data_type() != data_type {
+    /// The configurations that compute in the type on the architecture.
+    fn configs(&self, data_type: DataType, arch: Arch) -> Result<Vec<Config>, SelectError> {
+        if let Some(config) = self.config {
+            config.validate()?;
+            let plan = config.to_string();
+            if config.data_type != data_type {
                 return Err(SelectError::Plan(PlanError::WrongType {
-                    plan: plan.name(),
+                    plan,
                     asked: data_type,
-                    serves: plan.data_type(),
+                    serves: config.data_type,
                 }));
             }
-            if plan.min_arch() > arch {
+            if config.min_arch() > arch {
                 return Err(SelectError::Plan(PlanError::ArchTooOld {
-                    plan: plan.name(),
+                    plan,
                     asked: arch,
-                    needs: plan.min_arch(),
+                    needs: config.min_arch(),
                 }));
             }
-            if !plan.runs_on(arch) {
+            if !config.runs_on(arch) {
                 return Err(SelectError::Plan(PlanError::OtherArch {
-                    plan: plan.name(),
+                    plan,
                     asked: arch,
-                    only: plan.min_arch(),
+                    only: config.min_arch(),
                 }));
             }
-            return Ok(vec![plan.name()]);
+            return Ok(vec![config]);
         }
-        let of_type: Vec<_> = plans()
-            .into_iter()
-            .filter(|p| p.data_type() == data_type)
+        let of_type = || Config::table().filter(|c| c.data_type == data_type);
+        let mut able: Vec<_> = of_type()
+            .filter(|c| c.runs_on(arch) && !c.is_promoted())
             .collect();
-        let mut able: Vec<_> = of_type.iter().filter(|p| p.runs_on(arch)).collect();
-        able.retain(|p| !p.anatomy().form.is_promoted());
         // What copies through registers gives way to what has `cp.async`: at 4096³ in f16 an H200 takes 0.82 ms instead of 0.30.
-        if able.iter().any(|p| p.anatomy().asynchronous) {
-            able.retain(|p| p.anatomy().asynchronous);
+        if able.iter().any(Config::is_asynchronous) {
+            able.retain(Config::is_asynchronous);
         }
-        let names: Vec<_> = able.iter().map(|p| p.name()).collect();
-        if names.is_empty() {
+        if able.is_empty() {
             return Err(SelectError::NoPlan {
                 data_type,
                 arch,
-                needs: of_type.iter().map(|p| p.min_arch()).min(),
+                needs: of_type().map(|c| c.min_arch()).min(),
             });
         }
-        Ok(names)
+        Ok(able)
     }
 
     /// The schedules that make sense: sums split only while that leaves each part two steps and adds blocks that run at the same time, and
     /// operands packed only if there is one whose rows are aligned to less than 16 bytes; neither in a batch, which has blocks enough and
     /// is not packed.
-    fn schedules(&self, plan: &dyn Plan, problem: &Gemm, machine: &Machine) -> Vec<Schedule> {
+    fn schedules(&self, config: &Config, problem: &Gemm, machine: &Machine) -> Vec<Schedule> {
         let single = problem.batch.count == 1;
-        let plain = estimate(plan, Schedule::default(), problem, machine);
+        let plain = estimate(config, Schedule::default(), problem, machine);
         let splits: Vec<u32> = match self.split {
             Some(split) => vec![split.max(1)],
             None => SPLITS
@@ -429,19 +420,17 @@ impl Wanted<'_> {
                 })
                 .collect(),
         };
-        let [a, b, _] = problem.widths(plan.data_type());
+        let [a, b, _] = problem.widths(config.data_type);
         let in_lines = [problem.lda, problem.ldb]
             .into_iter()
-            .all(|ld| ld.is_multiple_of(LINE / u64::from(plan.data_type().bytes())));
+            .all(|ld| ld.is_multiple_of(LINE / u64::from(config.data_type.bytes())));
         let packs: &[bool] = match self.pack {
             Some(true) => &[true],
             // Plans of warpgroups copy no narrow rows.
-            None if single && a.min(b) < 16 && plan.anatomy().units == Units::Warpgroup => &[true],
+            None if single && a.min(b) < 16 && config.is_wgmma() => &[true],
             None if single && a.min(b) < 16 => &[false, true],
             // Boxes of TMA are slower where rows do not begin lines.
-            None if single && plan.anatomy().units == Units::Warpgroup && !in_lines => {
-                &[false, true]
-            }
+            None if single && config.is_wgmma() && !in_lines => &[false, true],
             Some(false) | None => &[false],
         };
         splits
@@ -452,23 +441,18 @@ impl Wanted<'_> {
 }
 
 /// Whether a plan adapts to a problem, can be launched, and fits the architecture.
-fn serves(
-    plan: &dyn Plan,
-    schedule: Schedule,
-    problem: &Gemm,
-    arch: Arch,
-) -> Result<(), PlanError> {
-    let plan = plan.adapt(problem, schedule)?;
+fn serves(config: Config, schedule: Schedule, problem: &Gemm, arch: Arch) -> Result<(), PlanError> {
+    let kernel = config.specialize(problem, schedule)?;
     // An empty product has no launch, and yet its kernel is to be emitted.
-    let needs = plan.shared_bytes(problem.operands)?;
+    let needs = kernel.shared_bytes(problem.operands)?;
     if needs > arch.shared_limit() {
         return Err(PlanError::SharedMemory {
-            plan: plan.name(),
+            plan: config.to_string(),
             needs,
             arch,
         });
     }
-    plan.launch(problem).map(drop)
+    kernel.launch(problem).map(drop)
 }
 
 /// Why candidates were passed over.
@@ -480,7 +464,7 @@ struct Refusals {
 impl Refusals {
     /// Whether the candidate serves; if not, its reason is kept.
     fn accept(&mut self, c: &Candidate, problem: &Gemm, arch: Arch) -> bool {
-        match serves(c.plan.as_ref(), c.schedule, problem, arch) {
+        match serves(c.config, c.schedule, problem, arch) {
             Ok(()) => true,
             Err(e) => {
                 self.all.push((c.schedule, e));

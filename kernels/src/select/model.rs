@@ -14,7 +14,7 @@
 //!
 //! `r` blocks of a multiprocessor ask for r times as much. Two more demands are bytes from memory, each element once, and the latency of memory divided by
 //! the steps that are copied ahead. Demands overlap, but not wholly: together they take their p-norm, with p = 3.7 for products of warpgroups, which one
-//! thread issues, 5.7 for those of two that take turns, and 3.86 · (w/2)^0.765 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
+//! thread issues, 5.7 for those of a ping-pong schedule, and 3.86 · (w/2)^0.765 with `w` warps for each scheduler; FMA kernels take the largest, 0.2 / w of the others, and 40 clocks.
 //!
 //! ```text
 //! period(r) = (math^p + slots^p + shared^p + l2^p + (0.98 memory)^p + latency^p)^(1/p) + 8 (warps) or 11 clocks (warpgroups)
@@ -31,8 +31,8 @@
 //! seconds = kernel + sum of partial sums (split > 1) + copies of operands (pack), each with its share of a launch
 //! ```
 //!
-//! Blocks that take tile after tile fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`. Where two
-//! warpgroups take turns, each has half of a tile, in as many steps, and only the last half is stored behind all products:
+//! Persistent blocks fill the stages of the next tile while they store one: `clocks = begin + Σ tiles: steps · period + 0.78 · store`. Where two
+//! warpgroups have a ping-pong schedule, each has half of a tile, in as many steps, and only the last half is stored behind all products:
 //! `clocks = begin + Σ halves: (steps · period + 250) - 250 + store / 2`, and for each tile what half a store takes longer than half of the products.
 //!
 //! # What short products showed
@@ -50,7 +50,7 @@
 //! * a kernel that packs narrow rows has a block for each, and one that adds partial sums a block for each row of C: waves of those take the latency of memory,
 //!   longer than their bytes;
 //! * a cluster runs on one GPC: of 132 multiprocessors 116 take clusters of four blocks, 112 clusters of eight, and blocks that fill clusters up take places;
-//! * exchanged tf32 products in tiles of more than 64 rows take 0.92 of their demands, blocks of warpgroups with more sums than 128×256 1.03;
+//! * tf32 products with A and B swapped in tiles of more than 64 rows take 0.92 of their demands, blocks of warpgroups with more sums than 128×256 1.03;
 //! * at the power limit the time of a product is proportional to its energy, that of m·n·k multiply-adds and of the bytes through shared memory; with fewer than four stages
 //!   blocks read less from the cache and need less energy;
 //! * copies through registers (below 4 bytes) leave 848 clocks of a step uncovered;
@@ -80,8 +80,8 @@ mod period;
 pub(super) mod power;
 mod whole;
 use super::machine::Machine;
-use crate::gemm::raster::{best_deal, best_turns};
-use crate::gemm::{Anatomy, DataType, Gemm, Plan, Schedule, Trans, Turns, Units};
+use crate::gemm::scheduler::{best_rectangle, linear_wave};
+use crate::gemm::{Config, DataType, Gemm, Mainloop, Order, Schedule, Scheduler, Trans};
 
 /// Bytes of a line of the cache, and of a sector.
 pub(super) const LINE: u64 = 128;
@@ -173,15 +173,15 @@ pub struct Estimate {
     pub bound: Bound,
 }
 
-/// Estimates `plan` with `schedule` for `problem` on `machine`. The plan need not be adapted: its anatomy is all that is asked.
+/// Estimates a configuration with `schedule` for `problem` on `machine`.
 pub fn estimate(
-    plan: &dyn Plan,
+    config: &Config,
     schedule: Schedule,
     problem: &Gemm,
     machine: &Machine,
 ) -> Estimate {
     Model {
-        anatomy: plan.anatomy(),
+        config: *config,
         schedule,
         problem,
         machine,
@@ -206,7 +206,7 @@ struct Operand {
 }
 
 struct Model<'a> {
-    anatomy: Anatomy,
+    config: Config,
     schedule: Schedule,
     problem: &'a Gemm,
     machine: &'a Machine,
@@ -215,30 +215,33 @@ struct Model<'a> {
 impl Model<'_> {
     /// Rows and columns of tiles.
     fn tiles(&self) -> (u64, u64) {
-        let (m, n, _) = self.anatomy.tile;
+        let [m, n, _] = self.config.tile;
         (
             self.problem.m.div_ceil(m.into()),
             self.problem.n.div_ceil(n.into()),
         )
     }
 
-    /// Rows and columns of blocks that take tile after tile, and how many tiles each has; none where blocks have one.
-    fn turns(&self) -> Option<([u32; 2], u64)> {
-        let (m, n, _) = self.anatomy.tile;
-        if self.anatomy.turns == Turns::Dealt {
-            return Some(best_deal(self.tiles()));
+    /// Rows and columns of persistent blocks, and how many tiles each has; none where blocks have one.
+    fn persistent_grid(&self) -> Option<([u32; 2], u64)> {
+        let [m, n, _] = self.config.tile;
+        if self.config.scheduler == Scheduler::Persistent(Order::Linear) {
+            return Some(linear_wave(self.tiles().into()));
         }
-        self.anatomy
-            .turns
-            .are_several()
-            .then(|| best_turns(self.tiles(), (m.into(), n.into()), self.anatomy.cluster))
+        self.config.scheduler.is_persistent().then(|| {
+            best_rectangle(
+                self.tiles().into(),
+                [m.into(), n.into()],
+                self.config.cluster,
+            )
+        })
     }
 
     /// Steps along k of one part, at least one, and the parts: no more than there are with so many steps each.
     fn split(&self) -> (u64, u64) {
-        let all = self.problem.k.div_ceil(self.anatomy.tile.2.into()).max(1);
-        // Blocks that take tile after tile do not split sums.
-        let parts = if self.anatomy.turns.are_several() {
+        let all = self.problem.k.div_ceil(self.config.tile[2].into()).max(1);
+        // Persistent blocks do not split sums.
+        let parts = if self.config.scheduler.is_persistent() {
             1
         } else {
             self.schedule.split.max(1)
@@ -250,26 +253,26 @@ impl Model<'_> {
     /// Whether operands that are narrower than 16 bytes are packed: not in a batch.
     fn packs(&self) -> bool {
         // Tensor maps are of rows that begin at multiples of 16 bytes.
-        let must = self.anatomy.units == Units::Warpgroup;
+        let must = self.config.is_wgmma();
         (self.schedule.pack || must) && self.problem.batch.count == 1
     }
 
     /// Bytes of an element of C, read if β is not 0, and written.
     fn result_bytes(&self) -> f64 {
-        let bytes = self.problem.result(self.anatomy.data_type).bytes();
+        let bytes = self.problem.result(self.config.data_type).bytes();
         f64::from(bytes) * if self.problem.beta == 0.0 { 1.0 } else { 2.0 }
     }
 
     /// Bytes of a sum outside of its thread.
     fn sum_bytes(&self) -> f64 {
-        f64::from(self.anatomy.data_type.scalar().bytes())
+        f64::from(self.config.data_type.scalar().bytes())
     }
 
     fn operands(&self) -> [Operand; 2] {
-        let (a, p) = (&self.anatomy, self.problem);
+        let (a, p) = (&self.config, self.problem);
         let widths = p.widths(a.data_type);
         let (rows, cols) = self.tiles();
-        let (wm, wn) = a.warp_tile();
+        let [wm, wn] = a.warp_tile();
         let width = |w: u32| if self.packs() { 16 } else { w };
         let transposed = a.transposed(p.operands);
         let inside = |extent: u64, tiles: u64| extent as f64 / tiles.max(1) as f64;
@@ -277,13 +280,13 @@ impl Model<'_> {
             Operand {
                 side: a.rows_of_stage(),
                 warp_side: wm,
-                inside: inside(p.m, rows) / f64::from(a.form.ordered_roles()),
+                inside: inside(p.m, rows) / f64::from(a.parts_of_tile()),
                 width: width(widths[0]),
                 k_major: transposed[0] || p.operands.a == Trans::N,
                 is_a: true,
             },
             Operand {
-                side: a.tile.1,
+                side: a.tile[1],
                 warp_side: wn,
                 inside: inside(p.n, cols),
                 width: width(widths[1]),
@@ -295,20 +298,21 @@ impl Model<'_> {
 
     /// What one step of one block asks for.
     fn demands(&self) -> Demands {
-        let a = &self.anatomy;
-        let (_, n, depth) = a.tile;
+        let a = &self.config;
+        let [_, n, depth] = a.tile;
         let m = a.rows_of_stage();
         let bytes = f64::from(a.data_type.bytes());
         // Those that multiply at the same time.
-        let warps = f64::from(a.warp_count() / a.form.ordered_roles());
+        let warps = f64::from(a.warp_count() / a.parts_of_tile());
         let products = f64::from(m) * f64::from(n) * f64::from(depth);
-        let mut rate = match a.units {
-            Units::Fma => self.machine.fma_rate(a.data_type),
-            Units::Tensor => self.machine.rate(a.data_type),
-            Units::Warpgroup => WARPGROUP_RATE * self.machine.rate(DataType::F16) * 2.0 / bytes,
+        let mut rate = match a.mainloop {
+            Mainloop::Simt { .. } | Mainloop::Maxas(_) | Mainloop::OuterProduct(_) => {
+                self.machine.fma_rate(a.data_type)
+            }
+            Mainloop::MmaSync { .. } => self.machine.rate(a.data_type),
+            Mainloop::Wgmma(_) => WARPGROUP_RATE * self.machine.rate(DataType::F16) * 2.0 / bytes,
         };
-        let half_shape =
-            a.units == Units::Tensor && a.data_type == DataType::F64 && a.instruction.0 < 16;
+        let half_shape = a.is_mma_sync() && a.data_type == DataType::F64 && a.instruction()[0] < 16;
         if half_shape && self.machine.arch.0 == 90 {
             // Half of the tensor cores' width is left unused by m8n8k4 there.
             rate /= 2.0;
@@ -324,10 +328,10 @@ impl Model<'_> {
             let whole = tile_bytes / WAVEFRONT;
             slots += pieces;
             shared += pieces.max(whole);
-            if a.units == Units::Warpgroup {
+            if a.is_wgmma() {
                 // One thread copies; each warpgroup reads its rows of A, and all of B, or its columns of B, and all of A.
                 slots -= pieces;
-                let times = if o.is_a == a.form.is_swapped() {
+                let times = if o.is_a == a.swap_ab {
                     warps / 4.0
                 } else {
                     1.0
@@ -335,12 +339,12 @@ impl Model<'_> {
                 shared += times * whole;
                 continue;
             }
-            if o.width < 4 || !a.asynchronous {
+            if o.width < 4 || !a.is_asynchronous() {
                 slots += 2.0 * pieces.min(whole);
                 shared += whole;
             }
             // Reads.
-            if a.units == Units::Fma {
+            if a.is_fma() {
                 // 16 bytes at a time; the pair rule halves the wavefronts.
                 let [rows, columns] = a.factors_of_a_lane();
                 let each = f64::from(if o.is_a { rows } else { columns });
@@ -369,7 +373,7 @@ impl Model<'_> {
                 _ => {}
             }
         }
-        if a.units == Units::Fma && a.asynchronous {
+        if a.is_fma() && a.is_asynchronous() {
             // K-major operands go through registers and are transposed on the way.
             for o in self.operands().iter().filter(|o| o.k_major) {
                 slots += f64::from(o.side * depth) / 32.0 * 1.25;
@@ -385,7 +389,7 @@ impl Model<'_> {
 
     /// Bytes of an operand that one step of one block copies from inside the matrix, on average.
     fn copied_bytes(&self, o: &Operand) -> f64 {
-        let bytes = self.anatomy.data_type.bytes();
+        let bytes = self.config.data_type.bytes();
         // Boxes bring whole panels of a side that is contiguous, of 32 or 64 bytes where it has no more.
         let along = u64::from(o.side * bytes);
         let panels = if self.is_in_panels(o) && !matches!(along, 32 | 64) {
@@ -393,18 +397,18 @@ impl Model<'_> {
         } else {
             1.0
         };
-        panels * o.inside * f64::from(self.anatomy.tile.2 * bytes)
+        panels * o.inside * f64::from(self.config.tile[2] * bytes)
     }
 
     /// Whether boxes bring an operand by panels of rows along its side.
     fn is_in_panels(&self, o: &Operand) -> bool {
-        self.anatomy.units == Units::Warpgroup && !o.k_major
+        self.config.is_wgmma() && !o.k_major
     }
 
     /// Clocks that one step of one block waits for an operand from the cache while so many multiprocessors ask. The blocks of a cluster that have its tile in
     /// common ask for it once.
     fn l2_clocks(&self, o: &Operand, busy: u64) -> f64 {
-        let (rows, columns) = self.anatomy.cluster;
+        let [rows, columns] = self.config.cluster;
         let sharing = f64::from(if o.is_a { columns } else { rows });
         self.copied_bytes(o) / sharing / self.l2_share(o, busy)
     }
@@ -412,9 +416,11 @@ impl Model<'_> {
     /// Bytes of an operand that the cache gives a multiprocessor a clock while so many ask.
     fn l2_share(&self, o: &Operand, busy: u64) -> f64 {
         let (m, pitch) = (self.machine, self.pitch(o));
-        let tile = u64::from(o.side * self.anatomy.data_type.bytes());
-        let part = match self.anatomy.units {
-            Units::Fma => return m.l2_share(),
+        let tile = u64::from(o.side * self.config.data_type.bytes());
+        let part = match self.config.mainloop {
+            Mainloop::Simt { .. } | Mainloop::Maxas(_) | Mainloop::OuterProduct(_) => {
+                return m.l2_share();
+            }
             // Tiles of 144 columns begin within lines (1536³ f16: 0.0202 ms in nn, 0.0160 in nt).
             _ if self.is_in_panels(o)
                 && !tile.is_multiple_of(LINE)
@@ -423,20 +429,20 @@ impl Model<'_> {
                 WITHIN_LINES
             }
             _ if self.is_copied_first(o) || pitch.is_multiple_of(LINE) => 1.0,
-            Units::Warpgroup if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
-            Units::Warpgroup => WITHIN_SECTORS,
-            Units::Tensor => 1.0,
+            Mainloop::Wgmma(_) if pitch.is_multiple_of(SECTOR) => WITHIN_LINES,
+            Mainloop::Wgmma(_) => WITHIN_SECTORS,
+            Mainloop::MmaSync { .. } => 1.0,
         };
         part * FROM_L2 * m.l2_bytes_per_clock / busy.max(1) as f64
     }
 
     /// Whether an operand is copied to rows of whole lines before the product: its rows are narrow, it is transposed, or boxes are to begin lines.
     fn is_copied_first(&self, o: &Operand) -> bool {
-        let [a, b, _] = self.problem.widths(self.anatomy.data_type);
+        let [a, b, _] = self.problem.widths(self.config.data_type);
         let width = if o.is_a { a } else { b };
-        let [of_a, of_b] = self.anatomy.transposed(self.problem.operands);
+        let [of_a, of_b] = self.config.transposed(self.problem.operands);
         let transposed = if o.is_a { of_a } else { of_b };
-        let by_boxes = self.anatomy.units == Units::Warpgroup;
+        let by_boxes = self.config.is_wgmma();
         let moved = by_boxes && self.schedule.pack && !self.pitch(o).is_multiple_of(LINE);
         self.packs() && (width < 16 || moved || transposed)
     }
@@ -445,21 +451,21 @@ impl Model<'_> {
     fn pitch(&self, o: &Operand) -> u64 {
         let p = self.problem;
         let elements = if o.is_a { p.lda } else { p.ldb };
-        elements.saturating_mul(self.anatomy.data_type.bytes().into())
+        elements.saturating_mul(self.config.data_type.bytes().into())
     }
 
     /// Blocks that a multiprocessor holds; at least one, for a plan that does not fit is no candidate.
     fn resident(&self) -> u32 {
-        let (a, m) = (&self.anatomy, self.machine);
+        let (a, m) = (&self.config, self.machine);
         let threads = a.threads();
         let narrow = self.operands().iter().any(|o| o.width < 16);
         let f8 = matches!(a.data_type, DataType::E4m3 | DataType::E5m2);
         // Products of warpgroups multiply 8-bit floats as they are.
-        let widened = f8 && m.f8_widened.is_some() && a.units == Units::Tensor;
+        let widened = f8 && m.f8_widened.is_some() && a.is_mma_sync();
         let registers = threads * a.registers(narrow, widened).next_multiple_of(8);
-        let made_for = match a.units {
-            Units::Fma if a.asynchronous && a.sums_of_a_lane() > 64 => FMA_THREADS / 2,
-            Units::Fma if a.asynchronous => FMA_THREADS,
+        let made_for = match a.mainloop {
+            Mainloop::Simt { .. } if a.sums_of_a_lane() > 64 => FMA_THREADS / 2,
+            Mainloop::Simt { .. } => FMA_THREADS,
             _ => m.threads_per_sm,
         };
         [

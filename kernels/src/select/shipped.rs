@@ -31,8 +31,8 @@ const MULTIPROCESSORS: u32 = 132;
 /// let finding = shipped(&machine, &ProblemClass::of(DataType::Bf16, &layer)).ok_or("measured")?;
 /// // Two tiles of 152 rows.
 /// let plan = &finding.candidates[0].plan;
-/// assert!(plan.starts_with("wgmma-bf16-152x128x64-swapped-persistent"));
-/// assert_eq!(choose(DataType::Bf16, &layer, Arch(90), &machine, None)?.plan.name(), *plan);
+/// assert!(plan.starts_with("wgmma-bf16-152x128x64+swapab+persistent"));
+/// assert_eq!(choose(DataType::Bf16, &layer, Arch(90), &machine, None)?.config.to_string(), *plan);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn shipped(machine: &Machine, class: &ProblemClass) -> Option<&'static Finding> {
@@ -76,7 +76,7 @@ fn finding(line: &str) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::registry::plan_named;
+    use crate::gemm::Config;
 
     /// Every line is a product of its own, and its plan is one that serves it.
     #[test]
@@ -87,10 +87,12 @@ mod tests {
         assert!(all.len() > 600, "{}", all.len());
         for finding in all {
             let (class, timed) = (&finding.class, &finding.candidates[0]);
-            let plan = plan_named(&timed.plan).expect("a plan");
-            assert_eq!(plan.name(), timed.plan);
+            let config: Config = timed.plan.parse().expect("a configuration");
+            assert_eq!(config.to_string(), timed.plan);
             let problem = Gemm::packed(class.m, class.n, class.k, class.operands);
-            let adapted = plan.adapt(&problem, timed.schedule).expect("its variant");
+            let adapted = config
+                .specialize(&problem, timed.schedule)
+                .expect("its kernel");
             assert!(adapted.launch(&problem).expect("a launch").is_some());
         }
         let [own, other] = [90, 80].map(|arch| Machine::for_arch(Arch(arch)));

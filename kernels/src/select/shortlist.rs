@@ -1,11 +1,12 @@
 //! Which candidates are worth measuring.
 
 use super::Candidate;
+use crate::gemm::Config;
 
 /// The candidates to measure of a problem, those with the best estimates first: at most `splits` splits of each plan, packed and unpacked separately, and at most `top` in all. If `top` is 2 or
 /// more and all of them pack operands, or none does, the last one makes room for the best of the other kind.
 ///
-/// For each of 1,197 random products measured on an H100, one of the ten candidates that two splits leave reaches 0.95 of the fastest (`tests/selection.rs`).
+/// For each of 1,197 random products measured on an H100, one of the ten candidates that two splits leave reaches 0.94 of the fastest (`tests/selection.rs`).
 ///
 /// ```
 /// use layout_codegen::Arch;
@@ -22,9 +23,9 @@ use super::Candidate;
 /// ```
 pub fn shortlist(mut candidates: Vec<Candidate>, splits: usize, top: usize) -> Vec<Candidate> {
     candidates.sort_by(|a, b| a.estimate.seconds.total_cmp(&b.estimate.seconds));
-    let mut seen: Vec<(String, bool)> = Vec::new();
+    let mut seen: Vec<(Config, bool)> = Vec::new();
     candidates.retain(|c| {
-        let way = (c.plan.name(), c.schedule.pack);
+        let way = (c.config, c.schedule.pack);
         let before = seen.iter().filter(|other| **other == way).count();
         seen.push(way);
         before < splits

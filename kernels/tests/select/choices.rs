@@ -13,11 +13,7 @@ fn sums_are_split_only_where_it_pays() {
     let few_blocks = Gemm::packed(512, 512, 65_536, operands("nn"));
     for data_type in [DataType::F16, DataType::Bf16, DataType::Tf32, DataType::F64] {
         let chosen = best(data_type, &few_blocks, Arch(90));
-        assert!(
-            chosen.schedule.split >= 2,
-            "{data_type}: {}",
-            chosen.plan.name()
-        );
+        assert!(chosen.schedule.split >= 2, "{data_type}: {}", chosen.config);
         for size in [2048, 4096, 8192] {
             let chosen = best(data_type, &cube(size), Arch(90));
             assert_eq!(chosen.schedule.split, 1, "{data_type} {size}");
@@ -34,7 +30,7 @@ fn packing_pays_for_large_odd_products_and_not_for_small_ones() {
     let plan = named("mma-f16-128x128x64");
     let seconds = |problem: &Gemm, pack| {
         let schedule = Schedule { split: 1, pack };
-        estimate(plan.as_ref(), schedule, problem, &h200()).seconds
+        estimate(&plan, schedule, problem, &h200()).seconds
     };
     assert!(seconds(&odd(4096), true) < seconds(&odd(4096), false));
     assert!(seconds(&odd(128), true) > seconds(&odd(128), false));
@@ -54,7 +50,7 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
         candidates(DataType::F16, &problem, Arch(90), &h200())
             .expect("plans")
             .iter()
-            .map(|c| (c.plan.name(), c.schedule, c.estimate.seconds))
+            .map(|c| (c.config.to_string(), c.schedule, c.estimate.seconds))
             .collect::<Vec<_>>()
     };
     let first = all();
@@ -62,7 +58,7 @@ fn candidates_are_in_the_order_of_their_times_and_always_the_same() {
     assert!(first.len() > 4);
     // Plans that gain nothing here come last: rows begin with sectors, and k is large.
     let behind = |c: &(String, Schedule, f64)| {
-        ["-cluster", "-pingpong"]
+        ["+cluster", "+pingpong"]
             .iter()
             .any(|kind| c.0.contains(kind))
     };
@@ -84,19 +80,19 @@ fn clusters_are_for_rows_within_sectors() {
     let chosen = |m, n, k, trans| {
         let problem = Gemm::packed(m, n, k, operands(trans));
         let c = choose(DataType::F16, &problem, Arch(90), &h200(), None).expect("a plan");
-        c.plan.name()
+        c.config.to_string()
     };
     for trans in ["nn", "nt", "tn", "tt"] {
         let (within, whole) = (
             chosen(1000, 1000, 1000, trans),
             chosen(1024, 1024, 1024, trans),
         );
-        assert!(within.contains("-cluster"), "{trans}: {within}");
-        assert!(!whole.contains("-cluster"), "{trans}: {whole}");
+        assert!(within.contains("+cluster"), "{trans}: {within}");
+        assert!(!whole.contains("+cluster"), "{trans}: {whole}");
     }
     // Rows of B begin with sectors, those of A do not.
     let of_a = chosen(1000, 1024, 1000, "nn");
-    assert!(!of_a.ends_with("-cluster2x1"), "{of_a}");
+    assert!(!of_a.ends_with("+cluster2x1"), "{of_a}");
 }
 
 #[test]
@@ -116,14 +112,17 @@ fn outer_products_give_way_to_tensor_cores() {
         let machine = Machine::for_arch(arch);
         for size in [64, 4095] {
             let all = candidates(DataType::F64, &cube(size), arch, &machine).expect("candidates");
-            let outer = all.iter().filter(|c| c.plan.name() == "dgemm-4x4").count();
+            let outer = all
+                .iter()
+                .filter(|c| c.config.to_string() == "dgemm-4x4")
+                .count();
             let expected = if arch < Arch(80) { all.len() } else { 0 };
             assert_eq!(outer, expected, "{arch}, {size}");
         }
     }
     let seconds = |name: &str| {
         let plan = named(name);
-        estimate(plan.as_ref(), Schedule::default(), &cube(4096), &h200()).seconds
+        estimate(&plan, Schedule::default(), &cube(4096), &h200()).seconds
     };
     assert!(seconds("dgemm-4x4") > 1.9 * seconds("mma-f64-128x128x8"));
     assert!(close(
@@ -168,7 +167,7 @@ fn findings_go_before_the_model() {
             Reason::Measured { exact, .. } => Some(exact),
             Reason::Estimated(_) => None,
         };
-        (choice.plan.name(), measured)
+        (choice.config.to_string(), measured)
     };
     let measured = |exact| ("mma-f16-128x128x32".to_owned(), Some(exact));
     assert_eq!(chosen(&cube(4096), &h200(), &findings), measured(true));
@@ -185,7 +184,7 @@ fn findings_go_before_the_model() {
         &cube(4096),
         &[("mma-f16-128x256x64", 1, 0.3), ("mma-f16-64x64x32", 1, 0.4)],
     );
-    let choice = |wanted: Wanted<'_>, arch| {
+    let choice = |wanted: Wanted, arch| {
         wanted
             .choose(
                 DataType::F16,
@@ -195,13 +194,13 @@ fn findings_go_before_the_model() {
                 Some(&findings),
             )
             .expect("there are plans")
-            .plan
-            .name()
+            .config
+            .to_string()
     };
     assert_eq!(choice(Wanted::default(), 80), "mma-f16-128x256x64");
     assert_eq!(choice(Wanted::default(), 86), "mma-f16-64x64x32");
     let wanted = Wanted {
-        plan: Some("mma-f16-64x64x64"),
+        config: Some(named("mma-f16-64x64x64")),
         ..Wanted::default()
     };
     assert_eq!(choice(wanted, 90), "mma-f16-64x64x64");
@@ -216,7 +215,7 @@ fn empty_products_choose_a_plan_that_fits() {
             problem.lda = 8;
             let machine = Machine::for_arch(arch);
             if let Ok(choice) = choose(data_type, &problem, arch, &machine, None) {
-                let plan = choice.plan.adapt(&problem, choice.schedule);
+                let plan = choice.config.specialize(&problem, choice.schedule);
                 let kernel = plan.expect("it serves").emit(problem.operands, arch);
                 assert!(kernel.is_ok(), "{data_type} on {arch}: {kernel:?}");
             }

@@ -7,8 +7,7 @@ mod measured;
 mod refusals;
 
 use layout_codegen::Arch;
-use tilewright_kernels::gemm::registry::plan_named;
-use tilewright_kernels::gemm::{DataType, Gemm, Operands, Plan, Schedule};
+use tilewright_kernels::gemm::{Config, DataType, Gemm, Operands, Schedule};
 use tilewright_kernels::select::{Candidate, Machine, candidates};
 
 pub(crate) fn operands(text: &str) -> Operands {
@@ -19,8 +18,8 @@ pub(crate) fn cube(size: u64) -> Gemm {
     Gemm::packed(size, size, size, operands("nn"))
 }
 
-pub(crate) fn named(name: &str) -> Box<dyn Plan> {
-    plan_named(name).expect("a plan of this name")
+pub(crate) fn named(name: &str) -> Config {
+    name.parse::<Config>().expect("a plan of this name")
 }
 
 pub(crate) fn h200() -> Machine {

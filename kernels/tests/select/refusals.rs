@@ -2,7 +2,8 @@
 
 use layout_codegen::Arch;
 use tilewright_kernels::gemm::{
-    Activation, Batch, DataType, Epilogue, Gemm, Plan, PlanError, ProblemError, Schedule,
+    Activation, Batch, Config, DataType, Epilogue, Gemm, PlanError, ProblemError, Schedule,
+    Specialized,
 };
 use tilewright_kernels::select::{Machine, SelectError, Wanted, candidates, choose};
 
@@ -55,8 +56,8 @@ fn what_no_plan_can_do_is_refused_by_name() {
 #[test]
 fn adaptations_that_no_kernel_serves_are_refused() {
     let nn = operands("nn");
-    let said = |outcome: Result<Box<dyn Plan>, PlanError>| match outcome {
-        Ok(plan) => panic!("{} serves", plan.name()),
+    let said = |outcome: Result<Specialized, PlanError>| match outcome {
+        Ok(plan) => panic!("{plan} serves"),
         Err(e) => e.to_string(),
     };
     // B in single bytes leaves no registers, whatever A is copied by.
@@ -118,6 +119,7 @@ fn adaptations_that_no_kernel_serves_are_refused() {
 
     assert_eq!(
         named("mma-f16-64x64x32")
+            .kernel()
             .emit(nn, Arch(77))
             .expect_err("none")
             .code(),
@@ -125,6 +127,7 @@ fn adaptations_that_no_kernel_serves_are_refused() {
     );
     assert_eq!(
         named("sgemm-maxas-64")
+            .kernel()
             .emit(nn, Arch(u32::MAX))
             .expect_err("none")
             .code(),
@@ -132,8 +135,8 @@ fn adaptations_that_no_kernel_serves_are_refused() {
     );
 }
 
-fn adapted(plan: &str, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-    named(plan).adapt(problem, schedule)
+fn adapted(plan: &str, problem: &Gemm, schedule: Schedule) -> Result<Specialized, PlanError> {
+    named(plan).specialize(problem, schedule)
 }
 
 #[test]
@@ -149,11 +152,11 @@ fn no_candidate_is_beyond_its_architecture() {
                 Err(e) => panic!("{data_type} on {arch}: {e}"),
             };
             for c in &all {
-                assert_eq!(c.plan.data_type(), data_type);
-                assert!(c.plan.min_arch() <= arch, "{} on {arch}", c.plan.name());
+                assert_eq!(c.config.data_type, data_type);
+                assert!(c.config.min_arch() <= arch, "{} on {arch}", c.config);
                 let launch = c
-                    .plan
-                    .adapt(&cube(512), c.schedule)
+                    .config
+                    .specialize(&cube(512), c.schedule)
                     .and_then(|p| p.launch(&cube(512)))
                     .expect("a candidate serves")
                     .expect("a launch");
@@ -165,15 +168,14 @@ fn no_candidate_is_beyond_its_architecture() {
 
 #[test]
 fn what_is_wanted_is_kept() {
-    let choice = |wanted: Wanted<'_>, data_type| {
-        wanted.choose(data_type, &cube(4096), Arch(80), &h200(), None)
-    };
+    let choice =
+        |wanted: Wanted, data_type| wanted.choose(data_type, &cube(4096), Arch(80), &h200(), None);
     let of = |plan| Wanted {
-        plan: Some(plan),
+        config: Some(named(plan)),
         ..Wanted::default()
     };
     let chosen = choice(of("mma-f16-64x64x32"), DataType::F16).expect("served");
-    assert_eq!(chosen.plan.name(), "mma-f16-64x64x32");
+    assert_eq!(chosen.config.to_string(), "mma-f16-64x64x32");
     let split = Wanted {
         split: Some(5),
         ..Wanted::default()
@@ -183,7 +185,14 @@ fn what_is_wanted_is_kept() {
         5
     );
     let refused = |wanted, data_type| choice(wanted, data_type).err().map(|e| e.code());
-    assert_eq!(refused(of("no"), DataType::F16), Some("unknown_plan"));
+    let impossible = Wanted {
+        config: Some(Config {
+            stages: 99,
+            ..named("mma-f16-64x64x32")
+        }),
+        ..Wanted::default()
+    };
+    assert_eq!(refused(impossible, DataType::F16), Some("unsupported"));
     assert_eq!(
         refused(of("mma-f16-64x64x32"), DataType::F32),
         Some("wrong_type")
@@ -193,7 +202,7 @@ fn what_is_wanted_is_kept() {
         Some("arch_too_old")
     );
     let unsplit = Wanted {
-        plan: Some("sgemm-maxas-128"),
+        config: Some(named("sgemm-maxas-128")),
         ..split
     };
     assert_eq!(refused(unsplit, DataType::F32), Some("unsupported"));
@@ -205,12 +214,12 @@ fn plans_without_cp_async_are_for_architectures_without() {
     let problem = Gemm::packed(1024, 1024, 1024, operands("nn"));
     let names = |arch: Arch| -> Vec<_> {
         let all = candidates(DataType::F16, &problem, arch, &h200()).expect("there are some");
-        all.iter().map(|c| c.plan.name()).collect()
+        all.iter().map(|c| c.config.to_string()).collect()
     };
-    assert!(names(Arch(75)).iter().all(|name| name.ends_with("-sm75")));
-    assert!(!names(Arch(80)).iter().any(|name| name.ends_with("-sm75")));
+    assert!(names(Arch(75)).iter().all(|name| name.ends_with("+sm75")));
+    assert!(!names(Arch(80)).iter().any(|name| name.ends_with("+sm75")));
     let wanted = Wanted {
-        plan: Some("mma-f16-64x64x32-sm75"),
+        config: Some(named("mma-f16-64x64x32+sm75")),
         ..Wanted::default()
     };
     let all = wanted.candidates(DataType::F16, &problem, Arch(90), &h200());

@@ -6,7 +6,7 @@ use layout_codegen::Arch;
 use tilewright_kernels::devices::{
     Action, Content, Operand, Placement, Product, Program, ProgramProof,
 };
-use tilewright_kernels::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, Plan, PlanError};
+use tilewright_kernels::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, PlanError, Specialized};
 
 use super::storage::{Span, Storage};
 use super::{DevicesRunError, collective};
@@ -46,13 +46,13 @@ impl DeviceGemm {
     ///
     /// # Errors
     ///
-    /// Those of [`Program::derive`], [`Program::prove`], `choose`, [`Plan::emit`] and [`Plan::launch`].
+    /// Those of [`Program::derive`], [`Program::prove`], `choose`, [`Specialized::emit`] and [`Specialized::launch`].
     pub fn new<E>(
         problem: &Gemm,
         placement: &Placement,
         data_type: DataType,
         arch: Arch,
-        choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
+        choose: impl FnMut(&Gemm) -> Result<Specialized, E>,
     ) -> Result<Self, E>
     where
         E: From<DevicesRunError>,
@@ -70,7 +70,7 @@ impl DeviceGemm {
         program: Program,
         data_type: DataType,
         arch: Arch,
-        choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
+        choose: impl FnMut(&Gemm) -> Result<Specialized, E>,
     ) -> Result<Self, E>
     where
         E: From<DevicesRunError>,
@@ -92,7 +92,7 @@ impl DeviceGemm {
         program: Program,
         data_type: DataType,
         arch: Arch,
-        mut choose: impl FnMut(&Gemm) -> Result<Box<dyn Plan>, E>,
+        mut choose: impl FnMut(&Gemm) -> Result<Specialized, E>,
     ) -> Result<Self, E>
     where
         E: From<DevicesRunError>,
@@ -116,8 +116,7 @@ impl DeviceGemm {
                 (plan.clone(), kernel.clone())
             } else {
                 let plan = choose(&local.problem)?;
-                let kernel =
-                    kernel(plan.as_ref(), &local.problem, arch).map_err(DevicesRunError::from)?;
+                let kernel = kernel(&plan, &local.problem, arch).map_err(DevicesRunError::from)?;
                 let kernel = Arc::new(kernel);
                 made.push((local.problem, plan.name(), kernel.clone()));
                 (plan.name(), kernel)
@@ -283,7 +282,11 @@ fn local(whole: &Gemm, product: &Product, storage: &[Storage]) -> Local {
     }
 }
 
-fn kernel(plan: &dyn Plan, problem: &Gemm, arch: Arch) -> Result<GemmKernel<'static>, PlanError> {
+fn kernel(
+    plan: &Specialized,
+    problem: &Gemm,
+    arch: Arch,
+) -> Result<GemmKernel<'static>, PlanError> {
     let emitted = plan.emit(problem.operands, arch)?;
     GemmKernel::owned(plan, emitted, problem)
 }

@@ -12,13 +12,13 @@
 //! use tilewright::codegen::Arch;
 //! use tilewright::kernels::devices::Placement;
 //! use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
-//! use tilewright::kernels::gemm::registry::plan_named;
+//! use tilewright::kernels::gemm::Config;
 //! use tilewright::host::devices::{DeviceGemm, DevicesRunError, Emulation};
 //! use tilewright::host::{Inputs, check};
 //!
 //! let problem = Gemm::packed(100, 72, 40, Operands::ALL[0]);
 //! let placement = Placement::parse("rows,columns,columns", &problem, 3)?;
-//! let plan = |local: &Gemm| Ok::<_, DevicesRunError>(plan_named("sgemm-64x64x16")?.adapt(local, Schedule::default())?);
+//! let plan = |local: &Gemm| Ok::<_, DevicesRunError>("sgemm-64x64x16".parse::<Config>()?.specialize(local, Schedule::default())?);
 //! let product = DeviceGemm::new(&problem, &placement, DataType::F32, Arch(80), plan)?;
 //! let inputs = Inputs::random(&problem, DataType::F32, 1);
 //! let run = product.emulate(&inputs, &Emulation::default())?;

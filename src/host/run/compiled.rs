@@ -2,7 +2,7 @@
 
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::AccessProof;
-use tilewright_kernels::gemm::registry::plan_named;
+use tilewright_kernels::gemm::Config;
 use tilewright_kernels::gemm::{CompiledKernel, MapSource, Operands, Trans};
 
 use super::element::BufferType;
@@ -12,7 +12,7 @@ use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 
 /// The elements of A and B, and those of C, by the plan that the kernel comes from; none if there is no such plan.
 fn elements(kernel: &CompiledKernel) -> Option<(BufferType, BufferType)> {
-    let data_type = plan_named(kernel.plan).ok()?.data_type();
+    let data_type = kernel.plan.parse::<Config>().ok()?.data_type;
     Some((data_type.operand().into(), data_type.result().into()))
 }
 
@@ -197,11 +197,13 @@ impl Runnable for CompiledKernel {
 
     /// The proofs of its plan, made again: the constant holds the text alone.
     fn accesses(&self) -> Vec<AccessProof> {
-        let (Ok(plan), Ok(operands)) = (plan_named(self.plan), self.trans.parse::<Operands>())
+        let (Ok(plan), Ok(operands)) =
+            (self.plan.parse::<Config>(), self.trans.parse::<Operands>())
         else {
             return Vec::new();
         };
-        plan.prove(operands)
+        plan.kernel()
+            .prove(operands)
             .map_or_else(|_| Vec::new(), |proof| proof.accesses)
     }
     fn alternatives(&self) -> Vec<Vec<String>> {

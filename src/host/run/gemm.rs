@@ -11,8 +11,8 @@ use tilewright_kernels::gemm::mma_sync::WAYS_TO_STORE;
 #[cfg(feature = "opencl")]
 use tilewright_kernels::gemm::opencl::EmittedOpenCl;
 use tilewright_kernels::gemm::{
-    Argument, ArgumentValue, Batch, Bias, Emitted, Gemm, GivenInput, Launch, MapSource, Plan,
-    PlanError, Schedule,
+    Argument, ArgumentValue, Batch, Bias, DataType, Emitted, Gemm, GivenInput, Launch, MapSource,
+    PlanError, Schedule, Specialized,
 };
 
 use super::super::fit::operand_bytes;
@@ -24,17 +24,17 @@ use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 
 /// The kernel of a plan for one problem. Its sizes and factors are the problem's; its parameters are the buffers `A`, `B`, `C` and, if the
 /// epilogue has one, `bias`; of a plan with an epilogue of its own
-/// ([`with_epilogue`](tilewright_kernels::gemm::mma_sync::MmaPlan::with_epilogue)), also what that reads.
+/// ([`with_epilogue`](tilewright_kernels::gemm::Config::with_epilogue)), also what that reads.
 ///
 /// ```
 /// use tilewright::codegen::Arch;
 /// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
-/// use tilewright::kernels::gemm::registry::plan_named;
+/// use tilewright::kernels::gemm::Config;
 /// use tilewright::host::{GemmKernel, Inputs, On, check, run};
 ///
-/// let plan = plan_named("mma-f16-64x64x32")?;
+/// let plan = "mma-f16-64x64x32".parse::<Config>()?;
 /// let problem = Gemm::packed(40, 56, 72, Operands::ALL[0]);
-/// let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(80))?;
+/// let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(80))?;
 /// let inputs = Inputs::random(&problem, DataType::F16, 1);
 /// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
 /// outcome.assert_clean();
@@ -65,38 +65,51 @@ impl GemmKernel<'_> {
 }
 
 impl<'k> GemmKernel<'k> {
-    /// Adapts a plan to a problem and emits its kernel.
+    /// Specializes a configuration, or a kernel with an epilogue of its own, for a problem and emits it.
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::adapt`], [`Plan::emit`] and [`Plan::launch`].
+    /// Those of [`Specialized::specialize`], [`Specialized::emit`] and [`Specialized::launch`].
     pub fn new(
-        plan: &dyn Plan,
+        plan: impl Into<Specialized>,
         problem: &Gemm,
         schedule: Schedule,
         arch: Arch,
     ) -> Result<Self, PlanError> {
-        let plan = plan.adapt(problem, schedule)?;
+        let plan = plan.into().specialize(problem, schedule)?;
         let kernel = plan.emit(problem.operands, arch)?;
-        Self::of(plan.as_ref(), Cow::Owned(kernel), problem)
+        Self::of(&plan, Cow::Owned(kernel), problem)
     }
 
-    /// A kernel that was emitted by a plan, for a problem that the plan is adapted to.
+    /// A kernel that was emitted, for the problem that it is specialized for.
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::launch`].
+    /// Those of [`Specialized::launch`].
     pub fn emitted(
-        plan: &dyn Plan,
+        plan: &Specialized,
         kernel: &'k Emitted,
         problem: &Gemm,
     ) -> Result<Self, PlanError> {
         Self::of(plan, Cow::Borrowed(kernel), problem)
     }
 
+    /// A kernel written by hand, with its launch for a problem.
+    pub fn by_hand(
+        kernel: Emitted,
+        launch: Launch,
+        (problem, data_type): (&Gemm, DataType),
+    ) -> Self {
+        Self::of_launch(
+            Cow::Owned(kernel),
+            (Some(launch.clone()), Some(launch)),
+            (problem, data_type),
+        )
+    }
+
     /// As [`GemmKernel::emitted`], with the kernel in it.
     pub(in crate::host) fn owned(
-        plan: &dyn Plan,
+        plan: &Specialized,
         kernel: Emitted,
         problem: &Gemm,
     ) -> Result<Self, PlanError> {
@@ -107,10 +120,10 @@ impl<'k> GemmKernel<'k> {
     ///
     /// # Errors
     ///
-    /// Those of [`Plan::launch`].
+    /// Those of [`Specialized::launch`].
     #[cfg(feature = "opencl")]
     pub fn opencl(
-        plan: &dyn Plan,
+        plan: &Specialized,
         kernel: &EmittedOpenCl,
         problem: &Gemm,
     ) -> Result<Self, PlanError> {
@@ -124,7 +137,7 @@ impl<'k> GemmKernel<'k> {
         Self::of(plan, Cow::Owned(kernel), problem)
     }
 
-    fn of(plan: &dyn Plan, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {
+    fn of(plan: &Specialized, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {
         let launch = plan.launch(problem)?;
         // A problem with nothing to do has the parameters of a larger one.
         let larger = Gemm {
@@ -141,7 +154,16 @@ impl<'k> GemmKernel<'k> {
             // Leading dimensions of nothing may be too small for something; then no input of an epilogue is known.
             None => plan.launch(&larger).ok().flatten(),
         };
-        let data_type = plan.data_type();
+        let of = (problem, plan.data_type);
+        Ok(Self::of_launch(kernel, (launch, described), of))
+    }
+
+    /// Its launch, and one from which its parameters are known.
+    fn of_launch(
+        kernel: Cow<'k, Emitted>,
+        (launch, described): (Option<Launch>, Option<Launch>),
+        (problem, data_type): (&Gemm, DataType),
+    ) -> Self {
         let bytes = operand_bytes(problem, data_type);
         let operand: BufferType = data_type.operand().into();
         let result: BufferType = problem.result(data_type).into();
@@ -188,7 +210,7 @@ impl<'k> GemmKernel<'k> {
                 params.push(Param::new(argument.name.as_str(), argument.kind.into()));
             }
         }
-        Ok(Self {
+        Self {
             kernel,
             launch,
             problem: *problem,
@@ -197,7 +219,7 @@ impl<'k> GemmKernel<'k> {
             inputs,
             #[cfg(feature = "gpu")]
             elements: [operand, operand, result],
-        })
+        }
     }
 
     /// What the buffer of A, B or C (0, 1, 2) holds.

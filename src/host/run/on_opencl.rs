@@ -16,14 +16,14 @@ const GUARD: usize = 256;
 /// ```no_run
 /// use tilewright::banks::AMD_GCN;
 /// use tilewright::kernels::gemm::{DataType, Gemm, Operands, opencl};
-/// use tilewright::kernels::gemm::registry::plan_named;
+/// use tilewright::kernels::gemm::Config;
 /// use tilewright::gpu::opencl::ClDevice;
 /// use tilewright::host::{GemmKernel, Inputs, check, run_on_opencl};
 ///
-/// let plan = plan_named("sgemm-maxas-64")?;
+/// let plan = "sgemm-maxas-64".parse::<Config>()?;
 /// let problem = Gemm::packed(70, 50, 30, Operands::ALL[0]);
-/// let emitted = opencl::emit(plan.as_ref(), problem.operands, &AMD_GCN)?;
-/// let kernel = GemmKernel::opencl(plan.as_ref(), &emitted, &problem)?;
+/// let emitted = opencl::emit(&plan.kernel(), problem.operands, &AMD_GCN)?;
+/// let kernel = GemmKernel::opencl(&plan.kernel(), &emitted, &problem)?;
 /// let inputs = Inputs::random(&problem, DataType::F32, 1);
 /// let device = ClDevice::open()?;
 /// let program = device.build(&emitted.source)?;

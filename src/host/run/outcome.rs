@@ -24,12 +24,12 @@ pub enum Ran {
 /// ```
 /// use tilewright::codegen::Arch;
 /// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
-/// use tilewright::kernels::gemm::registry::plan_named;
+/// use tilewright::kernels::gemm::Config;
 /// use tilewright::host::{GemmKernel, Inputs, On, run};
 ///
-/// let plan = plan_named("sgemm-maxas-64")?;
+/// let plan = "sgemm-maxas-64".parse::<Config>()?;
 /// let problem = Gemm::packed(64, 64, 16, Operands::ALL[0]);
-/// let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(80))?;
+/// let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(80))?;
 /// let inputs = Inputs::random(&problem, DataType::F32, 1);
 /// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
 /// for access in &outcome.accesses {
@@ -299,14 +299,14 @@ impl Outcome {
     /// ```
     /// use tilewright::codegen::Arch;
     /// use tilewright::kernels::gemm::{DataType, Gemm, Operands, Schedule};
-    /// use tilewright::kernels::gemm::registry::plan_named;
+    /// use tilewright::kernels::gemm::Config;
     /// use tilewright::host::{GemmKernel, Inputs, On, run};
     ///
-    /// let plan = plan_named("wgmma-f16-128x128x64")?;
+    /// let plan = "wgmma-f16-128x128x64".parse::<Config>()?;
     /// // C is rounded before it goes through shared memory, unless it is read.
     /// for (beta, not_taken) in [(0.0, ["stageC", "fetchC"]), (1.0, ["stageRounded", "fetchRounded"])] {
     ///     let problem = Gemm { beta, ..Gemm::packed(128, 128, 64, Operands::ALL[0]) };
-    ///     let kernel = GemmKernel::new(plan.as_ref(), &problem, Schedule::default(), Arch(90))?;
+    ///     let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(90))?;
     ///     let inputs = Inputs::random(&problem, DataType::F16, 1);
     ///     let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
     ///     outcome.assert_counted_as_proven();

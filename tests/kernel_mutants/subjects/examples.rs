@@ -23,9 +23,8 @@ use tilewright::host::kernels::{
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
-use tilewright::kernels::gemm::mma_sync::{MmaPlan, PLANS};
 use tilewright::kernels::gemm::{
-    Activation, Bias, Epilogue, FusedPlan, Gemm, Plan, PlanError, Schedule,
+    Activation, Bias, Config, Epilogue, Gemm, PlanError, Schedule, Specialized,
 };
 use tilewright::kernels::gemv::Gemv;
 use tilewright::kernels::norm::{Norm, RmsNorm};
@@ -306,24 +305,27 @@ pub(super) fn tiled() -> Subject {
 /// A plan with an epilogue of an example, and its arguments beside C.
 fn fused(
     name: &str,
-    fuse: impl Fn(MmaPlan) -> Result<FusedPlan, PlanError>,
+    fuse: impl Fn(Config) -> Result<Specialized, PlanError>,
     output: Element,
     inputs: impl Fn([usize; 3]) -> Vec<(&'static str, Arg<'static>)> + Copy + 'static,
 ) -> Subject {
-    let plan = PLANS.iter().find(|p| p.name() == "mma-f16-64x64x32");
-    let plan = fuse(*plan.expect("there is such a plan")).expect("it takes the epilogue");
+    let config = "mma-f16-64x64x32".parse().expect("a configuration");
+    let plan = fuse(config).expect("it takes the epilogue");
     let operands = "nt".parse().expect("operands");
     let of = |[m, n, k]: [u64; 3]| Gemm {
         output: Some(output),
         ..Gemm::packed(m, n, k, operands)
     };
     let first = of([72, 80, 40]);
-    let adapted = || plan.adapt(&first, Schedule::default()).expect("it serves");
+    let adapted = || {
+        plan.specialize(&first, Schedule::default())
+            .expect("it serves")
+    };
     let kernel = adapted().emit(operands, Arch(80)).expect("the plan proves");
     let problem = |size: [u64; 3]| -> Runs {
         let (plan, kernel, problem) = (adapted(), kernel.clone(), of(size));
         Box::new(move |text, how| {
-            let kernel = GemmKernel::emitted(plan.as_ref(), &kernel, &problem);
+            let kernel = GemmKernel::emitted(&plan, &kernel, &problem);
             let kernel = kernel.map_err(|e| e.to_string())?;
             let [m, n, k] = size.map(|s| s as usize);
             let mut args = inputs([m, n, k]);

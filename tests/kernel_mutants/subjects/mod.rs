@@ -134,21 +134,21 @@ fn in_turns(plan: &'static str, problems: [[u64; 3]; 2]) -> Subject {
 
 fn persistent() -> Subject {
     in_turns(
-        "wgmma-f16-128x256x64-persistent",
+        "wgmma-f16-128x256x64+persistent",
         [[136, 264, 72], [264, 128, 200]],
     )
 }
 
 fn ping_pong() -> Subject {
     in_turns(
-        "wgmma-f16-256x128x64-pingpong",
+        "wgmma-f16-256x128x64+pingpong",
         [[264, 136, 72], [136, 264, 456]],
     )
 }
 
 fn dealt() -> Subject {
     in_turns(
-        "wgmma-e4m3-256x144x128-pingpong-dealt",
+        "wgmma-e4m3-256x144x128+pingpong+linear",
         [[264, 152, 144], [136, 280, 912]],
     )
 }
@@ -234,14 +234,14 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         [[66, 64, 18], [34, 66, 114]]
     ),
     plan!(
-        "mma-f16-64x64x32-sm75",
+        "mma-f16-64x64x32+sm75",
         "nt",
         PLAIN,
         16,
         [[72, 72, 40], [72, 40, 136]]
     ),
     plan!(
-        "mma-f16acc16-64x64x32-sm75",
+        "mma-f16acc16-64x64x32+sm75",
         "tn",
         PLAIN,
         16,
@@ -311,42 +311,42 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
         [[80, 128, 144], [64, 144, 784]]
     ),
     plan!(
-        "wgmma-e4m3-128x128x128-promoted",
+        "wgmma-e4m3-128x128x128+promoted",
         "nt",
         PLAIN,
         16,
         [[144, 128, 144], [128, 144, 784]]
     ),
     plan!(
-        "wgmma-e5m2-128x128x128-promoted",
+        "wgmma-e5m2-128x128x128+promoted",
         "nt",
         PLAIN,
         16,
         [[144, 128, 144], [128, 144, 784]]
     ),
     plan!(
-        "wgmma-tf32-256x128x32-swapped",
+        "wgmma-tf32-256x128x32+swapab",
         "nn",
         PLAIN,
         16,
         [[264, 128, 36], [40, 136, 196]]
     ),
     plan!(
-        "wgmma-f16-16x64x128-swapped-4stages",
+        "wgmma-f16-16x64x128+swapab+stages4",
         "tn",
         PLAIN,
         16,
         [[16, 136, 72], [24, 64, 648]]
     ),
     plan!(
-        "wgmma-s8-32x64x256-swapped-4stages",
+        "wgmma-s8-32x64x256+swapab+stages4",
         "nt",
         PLAIN,
         16,
         [[56, 80, 272], [16, 64, 1296]]
     ),
     plan!(
-        "wgmma-f16-128x128x64-cluster2x1",
+        "wgmma-f16-128x128x64+cluster2x1",
         "nt",
         PLAIN,
         16,

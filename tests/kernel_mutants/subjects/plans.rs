@@ -14,9 +14,10 @@ use std::sync::Arc;
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::{GemmKernel, Inputs, Matrix};
-use tilewright::kernels::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
-use tilewright::kernels::gemm::registry::plan_named;
-use tilewright::kernels::gemm::{Alignment, DataType, Emitted, Gemm, Plan, Schedule, Turns};
+use tilewright::kernels::gemm::{
+    Alignment, Config, DataType, Emitted, Gemm, Order, Schedule, Scheduler, Specialized,
+    TileSchedule,
+};
 
 use super::{Runs, Subject, outcome, seen};
 
@@ -60,16 +61,12 @@ impl Case {
 }
 
 /// The problems beside the first two.
-fn others(plan: &dyn Plan, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case> {
-    let (tm, tn, tk) = plan.tile();
+fn others(plan: &Specialized, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case> {
+    let [tm, tn, tk] = plan.tile();
     let [tm, tn, tk] = [tm, tn, tk].map(u64::from);
     let mut all = Vec::new();
     // Tiles of blocks that take tile after tile are large, and their copies are those of the others.
-    let step = if plan.anatomy().turns.are_several() {
-        5
-    } else {
-        1
-    };
+    let step = if plan.scheduler.is_persistent() { 5 } else { 1 };
     // Copies that threads issue each have edges of their own; a bulk copy is one.
     let every = if plan.name().starts_with("wgmma") {
         4
@@ -129,7 +126,7 @@ fn others(plan: &dyn Plan, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case
             ..Case::of([m, n, tk])
         },
     ]);
-    let below = match plan.data_type() {
+    let below = match plan.data_type {
         DataType::F16 | DataType::F16Acc16 => Some(1.0 - f64::powi(0.5, 14)),
         DataType::Bf16 => Some(1.0 - f64::powi(0.5, 18)),
         _ => None,
@@ -153,8 +150,8 @@ fn others(plan: &dyn Plan, [[m, n, _], [_, _, long]]: [[u64; 3]; 2]) -> Vec<Case
 }
 
 /// Whole tiles, for the plans that take no others.
-fn whole(plan: &dyn Plan) -> Vec<Case> {
-    let (m, n, k) = plan.tile();
+fn whole(plan: &Specialized) -> Vec<Case> {
+    let [m, n, k] = plan.tile();
     let [m, n, k] = [m, n, k].map(u64::from);
     let sizes = [[3, 2, 1], [1, 1, 5], [2, 3, 3], [1, 1, 8]];
     let mut all: Vec<_> = sizes
@@ -259,41 +256,39 @@ impl Family {
     }
 
     pub(super) fn subject(self) -> Subject {
-        let listed = plan_named(self.plan).expect("there is such a plan");
-        self.of_plan(listed.as_ref())
+        let listed = self
+            .plan
+            .parse::<Config>()
+            .map(Config::kernel)
+            .expect("there is such a plan");
+        self.of_plan(&listed)
     }
 
     /// Blocks of a persistent plan are as many as multiprocessors; here one takes all tiles.
     pub(super) fn of_one_block(self) -> Subject {
-        let listed = WARPGROUP_PLANS.iter().find(|p| p.name() == self.plan);
-        let listed = listed.expect("there is such a plan");
-        let depth = if listed.turns == Turns::Dealt {
-            Depth::Dealt(1, [2, 2])
+        let config: Config = self.plan.parse().expect("there is such a plan");
+        let tiles = if config.scheduler == Scheduler::Persistent(Order::Linear) {
+            TileSchedule::Linear {
+                blocks: 1,
+                tiles: [2, 2],
+            }
         } else {
-            Depth::Turns(1, 1)
+            TileSchedule::Rectangle([1, 1])
         };
-        let plan = MmaPlan {
-            variant: Variant {
-                depth,
-                ..listed.variant
-            },
-            ..*listed
-        };
-        let all = [plan; 2].map(|plan| Box::new(plan) as Box<dyn Plan>);
-        let [plan, again] = all;
-        self.of_adapted(plan, again.as_ref())
+        let plan = config.kernel().with_tiles(tiles).expect("one block");
+        self.of_adapted(plan.clone(), &plan)
     }
 
-    fn of_plan(self, listed: &dyn Plan) -> Subject {
-        let first = self.problem(Case::of(self.problems[0]), listed.data_type());
+    fn of_plan(self, listed: &Specialized) -> Subject {
+        let first = self.problem(Case::of(self.problems[0]), listed.data_type);
         let plan = listed
-            .adapt(&first, self.schedule)
+            .specialize(&first, self.schedule)
             .unwrap_or_else(|e| panic!("{}: {e}", self.plan));
         self.of_adapted(plan, listed)
     }
 
-    fn of_adapted(self, plan: Box<dyn Plan>, listed: &dyn Plan) -> Subject {
-        let data_type = listed.data_type();
+    fn of_adapted(self, plan: Specialized, listed: &Specialized) -> Subject {
+        let data_type = listed.data_type;
         let operands = self.operands.parse().expect("operands");
         let arch: Arch = plan.min_arch();
         let kernel = plan.emit(operands, arch).expect("the plan proves");
@@ -302,16 +297,16 @@ impl Family {
         } else {
             others(listed, self.problems)
         };
-        let plan: Arc<dyn Plan> = plan.into();
+        let plan = Arc::new(plan);
         let runs = |case: Case| -> Option<Runs> {
             let problem = self.problem(case, data_type);
             let kernel: Emitted = kernel.clone();
             // Sizes that the kernel does not take are refused here.
-            GemmKernel::emitted(plan.as_ref(), &kernel, &problem).ok()?;
+            GemmKernel::emitted(&plan, &kernel, &problem).ok()?;
             let plan = plan.clone();
             let made = OnceCell::new();
             Some(Box::new(move |text, how| {
-                let kernel = GemmKernel::emitted(plan.as_ref(), &kernel, &problem);
+                let kernel = GemmKernel::emitted(&plan, &kernel, &problem);
                 let kernel = kernel.map_err(|e| e.to_string())?;
                 let inputs = made.get_or_init(|| inputs(case, &problem, data_type));
                 seen(outcome(&kernel, text, kernel.args(inputs), how)?, &["C"])

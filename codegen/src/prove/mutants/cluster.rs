@@ -347,7 +347,7 @@ mod tests {
     fn mistakes_in_clusters() {
         let nn = Operands::ALL[0];
         let sizes = &[[136, 264, 456, 0]];
-        let subject = Case::plain("wgmma-f16-128x256x64-cluster2x1", nn, sizes).subject();
+        let subject = Case::plain("wgmma-f16-128x256x64+cluster2x1", nn, sizes).subject();
         assert_eq!((subject.judge)(&printed(&subject, &subject.entry)), None);
         let mut wrong = Vec::new();
         for (name, make, reason, finding) in MISTAKES {

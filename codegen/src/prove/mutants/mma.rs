@@ -8,11 +8,9 @@ use ptx_emulator::{
 
 use super::{Subject, judged};
 use crate::Arch;
-use crate::gemm::mma_sync::{Depth, MmaPlan, Variant, WARPGROUP_PLANS};
-use crate::gemm::registry::plan_named;
 use crate::gemm::{
-    Activation, ArgumentValue, Batch, Bias, DataType, Epilogue, Gemm, Launch, MapSource, Operands,
-    Plan, Schedule, Trans, Turns,
+    Activation, ArgumentValue, Batch, Bias, Config, DataType, Epilogue, Gemm, Launch, MapSource,
+    Operands, Order, Schedule, Scheduler, Specialized, TileSchedule, Trans,
 };
 use crate::ir::{Element, ParamKind};
 use crate::tensor_map::MapArgument;
@@ -64,7 +62,7 @@ pub(super) struct Case {
     sizes: &'static [[u64; 4]],
     /// The kernel that is mutated, by the end of its name; the product's if empty.
     kernel: &'static str,
-    /// Rows and columns of blocks that take tile after tile; or blocks that have tiles dealt out, two below each other and so many side by side.
+    /// Rows and columns of persistent blocks; or blocks of a linear schedule of tiles, two below each other and so many side by side.
     blocks: Option<(u32, u32)>,
 }
 
@@ -108,26 +106,21 @@ impl Case {
     }
 
     pub(super) fn subject(&self) -> Subject {
-        let plan = plan_named(self.plan).expect("a plan");
-        let own: Box<dyn Plan> = match self.blocks {
+        let config: Config = self.plan.parse().expect("a plan");
+        let own: Specialized = match self.blocks {
             Some((rows, columns)) => {
-                let mut of_turns = WARPGROUP_PLANS.iter();
-                let own = of_turns.find(|p| p.name() == self.plan).expect("a plan");
-                let depth = if own.turns == Turns::Dealt {
-                    Depth::Dealt(rows, [2, columns])
+                let tiles = if config.scheduler == Scheduler::Persistent(Order::Linear) {
+                    TileSchedule::Linear {
+                        blocks: rows,
+                        tiles: [2, columns],
+                    }
                 } else {
-                    Depth::Turns(rows, columns)
+                    TileSchedule::Rectangle([rows, columns])
                 };
-                Box::new(MmaPlan {
-                    variant: Variant {
-                        depth,
-                        ..own.variant
-                    },
-                    ..*own
-                })
+                config.kernel().with_tiles(tiles).expect("whole clusters")
             }
-            None => plan
-                .adapt(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
+            None => config
+                .specialize(&self.problem(self.sizes[0], 1.0, 0.0), self.schedule)
                 .expect("it serves"),
         };
         let arch = Arch(own.min_arch().0.max(80));
@@ -143,7 +136,7 @@ impl Case {
             let launch = own.launch(&problem).expect("it serves").expect("not empty");
             launches.push((problem, launch));
         }
-        let data_type = own.data_type();
+        let data_type = own.data_type;
         let name = format!("{} {} {}", self.plan, self.operands, entry.name);
         Subject {
             name,
@@ -342,7 +335,7 @@ fn mutants_of_mma() {
         Case {
             batch: 2,
             ..plain(
-                "mma-f16-64x64x32-sm75",
+                "mma-f16-64x64x32+sm75",
                 nt,
                 &[[66, 70, 36, 2], [64, 64, 96, 2]],
             )
@@ -421,28 +414,28 @@ fn mutants_of_warpgroups() {
         Case {
             blocks: Some((1, 2)),
             ..Case::plain(
-                "wgmma-f16-128x256x64-persistent",
+                "wgmma-f16-128x256x64+persistent",
                 nn,
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
             )
         },
         // Sums of stages, added to sums of their own.
-        Case::plain("wgmma-e4m3-128x128x128-promoted", nt, &[[72, 136, 656, 0]]),
+        Case::plain("wgmma-e4m3-128x128x128+promoted", nt, &[[72, 136, 656, 0]]),
         // Cᵀ, of which a factor goes through registers.
         Case::plain(
-            "wgmma-tf32-256x128x32-swapped",
+            "wgmma-tf32-256x128x32+swapab",
             nn,
             &[[72, 136, 168, 8], [72, 136, 40, 0]],
         ),
         // Cᵀ by descriptors, of which that of A has a swizzle of 32 bytes; C is not read, as that is a matter of β, of which the prover knows nothing.
         Case::plain(
-            "wgmma-f16-16x64x128-swapped-4stages",
+            "wgmma-f16-16x64x128+swapab+stages4",
             tn,
             &[[24, 136, 656, 8]],
         ),
         // Blocks that share B: two tiles below each other of which one is outside of C, more tiles than stages.
         Case::plain(
-            "wgmma-f16-128x128x64-cluster2x1",
+            "wgmma-f16-128x128x64+cluster2x1",
             nn,
             &[[72, 136, 328, 8], [136, 72, 72, 8]],
         ),
@@ -450,16 +443,16 @@ fn mutants_of_warpgroups() {
         Case {
             blocks: Some((1, 2)),
             ..Case::plain(
-                "wgmma-f16-128x256x64-persistent-cluster1x2",
+                "wgmma-f16-128x256x64+persistent+cluster1x2",
                 nt,
                 &[[136, 520, 72, 0], [128, 256, 72, 8]],
             )
         },
-        // The same, with tiles dealt out one by one.
+        // The same with a linear schedule.
         Case {
             blocks: Some((2, 3)),
             ..Case::plain(
-                "wgmma-e4m3-256x144x128-pingpong-dealt",
+                "wgmma-e4m3-256x144x128+pingpong+linear",
                 nt,
                 &[[264, 296, 144, 0], [72, 432, 400, 16]],
             )
@@ -468,7 +461,7 @@ fn mutants_of_warpgroups() {
         Case {
             blocks: Some((1, 2)),
             ..Case::plain(
-                "wgmma-f16-256x128x64-pingpong",
+                "wgmma-f16-256x128x64+pingpong",
                 nt,
                 &[[264, 136, 200, 0], [72, 136, 456, 8]],
             )

@@ -4,8 +4,7 @@ use ptx_emulator::{Arg, GlobalMemory, Launch, Module, Options, run};
 
 use super::{Subject, judged};
 use crate::Arch;
-use crate::gemm::{Operands, Plan, Trans};
-use crate::sources::maxas::SgemmPlan;
+use crate::gemm::{Config, Operands, Trans};
 
 /// Numbers between −1 and 1.
 fn numbers(n: usize, seed: u32) -> Vec<f32> {
@@ -121,14 +120,15 @@ fn judge(text: &str, name: &str, operands: Operands, tile: usize) -> Option<Stri
 fn mutants_of_sgemm() {
     let mut all = 0;
     for (plan, operands) in [
-        (SgemmPlan::MAXAS_64, Operands::ALL[0]),
-        (SgemmPlan::MAXAS_64, Operands::ALL[1]),
-        (SgemmPlan::MAXAS_64, Operands::ALL[2]),
-        (SgemmPlan::MAXAS_128, Operands::ALL[3]),
+        ("sgemm-maxas-64", Operands::ALL[0]),
+        ("sgemm-maxas-64", Operands::ALL[1]),
+        ("sgemm-maxas-64", Operands::ALL[2]),
+        ("sgemm-maxas-128", Operands::ALL[3]),
     ] {
+        let plan = plan.parse::<Config>().expect("a plan").kernel();
         let entries = plan.entries(operands, Arch(80));
         let entry = entries.expect("it is built").remove(0);
-        let (name, tile) = (entry.name.clone(), plan.tile().0 as usize);
+        let (name, tile) = (entry.name.clone(), plan.tile()[0] as usize);
         let subject = Subject {
             name: format!("{plan}, {operands}"),
             entry,

@@ -20,8 +20,7 @@ use crate::gemm::PlanError;
 /// ```
 /// use layout_codegen::Arch;
 /// use tilewright_kernels::gemm::epilogue::Function;
-/// use tilewright_kernels::gemm::mma_sync::PLANS;
-/// use tilewright_kernels::gemm::{Operands, Plan};
+/// use tilewright_kernels::gemm::{Config, Operands};
 /// use layout_codegen::ir::{Cmp, Element};
 /// use layout_codegen::value::Predicate;
 ///
@@ -46,7 +45,8 @@ use crate::gemm::PlanError;
 /// })
 /// .by_row("scale", Element::F32)
 /// .matrix("residual", Element::F16);
-/// let kernel = PLANS[0].with_epilogue(masked)?.emit(Operands::ALL[0], Arch(80))?;
+/// let config: Config = "mma-f16-128x256x64".parse()?;
+/// let kernel = config.with_epilogue(masked)?.emit(Operands::ALL[0], Arch(80))?;
 /// assert!(kernel.ptx.contains(".param .u32 ld_residual"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -107,7 +107,7 @@ impl Fragment<'_> {
         self.values.clone()
     }
 
-    /// The sums of A·B2 in a dual product ([`with_dual_epilogue`](crate::gemm::mma_sync::MmaPlan::with_dual_epilogue)), element by element those at the
+    /// The sums of A·B2 in a dual product ([`with_dual_epilogue`](crate::gemm::Config::with_dual_epilogue)), element by element those at the
     /// coordinates of [`values`](Self::values).
     ///
     /// # Errors

@@ -14,7 +14,7 @@ type Body = dyn Fn(&mut Kernel, &mut Fragment<'_>) -> Result<(), PlanError> + Se
 ///
 /// ```
 /// use tilewright_kernels::gemm::epilogue::{Function, Input};
-/// use tilewright_kernels::gemm::mma_sync::PLANS;
+/// use tilewright_kernels::gemm::Config;
 /// use layout_codegen::ir::Element;
 ///
 /// let residual = Function::new("residual", |k, c| {
@@ -26,7 +26,9 @@ type Body = dyn Fn(&mut Kernel, &mut Fragment<'_>) -> Result<(), PlanError> + Se
 ///     Ok(())
 /// })
 /// .input(Input::matrix("residual", Element::F16).aligned_to(16));
-/// assert!(PLANS[0].with_epilogue(residual).is_ok());
+/// let config: Config = "mma-f16-128x256x64".parse()?;
+/// assert!(config.with_epilogue(residual).is_ok());
+/// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
 /// ```
 #[derive(Clone)]
 pub struct Function {

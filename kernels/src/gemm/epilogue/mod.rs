@@ -10,13 +10,12 @@
 //! What it reads is declared ([`Input`]), so that it is part of the launch contract: parameters, types, sizes. The product's own epilogue
 //! (α, β, bias, activation) is one such function.
 //!
-//! A kernel with a function of your own is a plan like any other ([`MmaPlan::with_epilogue`](super::mma_sync::MmaPlan::with_epilogue)):
+//! A kernel with a function of your own is used like any other ([`Config::with_epilogue`](super::Config::with_epilogue)):
 //!
 //! ```
 //! use layout_codegen::Arch;
 //! use tilewright_kernels::gemm::epilogue::Function;
-//! use tilewright_kernels::gemm::mma_sync::PLANS;
-//! use tilewright_kernels::gemm::{Gemm, Operands, Plan};
+//! use tilewright_kernels::gemm::{Config, Gemm, Operands};
 //! use layout_codegen::ir::Element;
 //!
 //! // Row i of C is scaled by element i of `scale`, and rounded to 8-bit integers.
@@ -31,14 +30,15 @@
 //! .by_row("scale", Element::F32)
 //! .output(Element::S8);
 //!
-//! let plan = PLANS[0].with_epilogue(quantised)?;
+//! let config: Config = "mma-f16-128x256x64".parse()?;
+//! let fused = config.with_epilogue(quantised)?;
 //! let nn = Operands::ALL[0];
-//! let kernel = plan.emit(nn, Arch(80))?;
+//! let kernel = fused.emit(nn, Arch(80))?;
 //! assert!(kernel.kernel.ends_with("_quantised"));
 //!
 //! let mut problem = Gemm::packed(100, 200, 64, nn);
 //! problem.output = Some(Element::S8);
-//! let launch = plan.launch(&problem)?.expect("something to do");
+//! let launch = fused.launch(&problem)?.expect("something to do");
 //! let scale = &launch.inputs[0];
 //! assert_eq!((scale.name.as_str(), scale.element, scale.rows), ("scale", Element::F32, 100));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -19,11 +19,7 @@ use layout_codegen::ir::{Axis, Kernel};
 use layout_core::{Layout, TensorBox};
 
 use super::operand::OperandMaps;
-use super::{Depth, MmaPlan};
-use crate::gemm::{Plan, PlanError, Refusal};
-
-/// Blocks of a cluster, at most: what every launch may have.
-const MOST: i64 = 8;
+use crate::gemm::{PlanError, Refusal, Specialized};
 
 /// What a block of a cluster copies of an operand's tile.
 pub(super) struct Portion {
@@ -88,60 +84,27 @@ impl Portion {
     }
 }
 
-impl MmaPlan {
+impl Specialized {
     /// Blocks of a cluster along x, y and z of the grid, whose x counts rows of tiles and y columns.
     pub(super) fn cluster_of_grid(&self) -> [u32; 3] {
-        let (rows, columns) = self.cluster;
+        let (rows, columns) = self.cluster_shape();
         [rows as u32, columns as u32, 1]
     }
 
     /// Whether blocks share operands.
     pub(super) fn is_clustered(&self) -> bool {
-        self.cluster != (1, 1)
+        self.cluster_shape() != (1, 1)
     }
 
     /// The portion of A (or of B) that a block copies: blocks side by side have A's tile in common, those one below the other B's.
     pub(super) fn portion(&self, tile: &OperandMaps, is_a: bool) -> Result<Portion, PlanError> {
-        let (rows, columns) = self.cluster;
+        let (rows, columns) = self.cluster_shape();
         Portion::of(tile, if is_a { columns } else { rows })
     }
 
     /// The axis of the grid along which blocks have A's (or B's) tile in common.
     pub(super) fn axis_of_sharing(is_a: bool) -> Axis {
         if is_a { Axis::Y } else { Axis::X }
-    }
-
-    /// The cluster is one that kernels are made for.
-    pub(super) fn clusters(&self) -> Result<(), PlanError> {
-        let (rows, columns) = self.cluster;
-        let blocks = rows.max(columns);
-        let line = rows.min(columns) == 1 && blocks <= MOST && blocks.count_ones() == 1;
-        if let (Depth::Turns(down, across), true) = (self.variant.depth, line)
-            && (i64::from(down) % rows, i64::from(across) % columns) != (0, 0)
-        {
-            return Err(PlanError::Unsupported {
-                plan: self.name(),
-                what: format!("{down}x{across} blocks of a persistent kernel"),
-                instead: format!("take whole clusters of {rows}x{columns}"),
-            });
-        }
-        if self.is_clustered() && matches!(self.variant.depth, Depth::Dealt(..)) {
-            return Err(PlanError::Unsupported {
-                plan: self.name(),
-                what: "a linear tile scheduler with clusters".to_owned(),
-                instead: "take blocks without clusters, or rectangles of them".to_owned(),
-            });
-        }
-        if line && (self.warpgroups || blocks == 1) {
-            return Ok(());
-        }
-        Err(PlanError::Unsupported {
-            plan: self.name(),
-            what: format!("a cluster of {rows}x{columns} blocks"),
-            instead: format!(
-                "wgmma kernels have clusters of 2, 4 or {MOST} blocks along one side of C; take 2x1 or 1x2"
-            ),
-        })
     }
 }
 
@@ -150,15 +113,15 @@ mod tests {
     use layout_core::TensorBox;
 
     use super::Portion;
-    use crate::gemm::mma_sync::WARPGROUP_PLANS;
-    use crate::gemm::{Operands, Plan};
+    use crate::gemm::{Config, Operands};
     use layout_codegen::ir::Kernel;
 
     /// All blocks together copy each line of the tile once, and as many each.
     #[test]
     fn portions_are_the_tile() {
         let mut divided = 0;
-        for plan in WARPGROUP_PLANS {
+        for config in Config::table().filter(Config::is_wgmma) {
+            let plan = config.kernel();
             for operands in Operands::ALL {
                 let maps = plan.maps(operands).expect("maps");
                 for (tile, blocks) in [&maps.a, &maps.b]

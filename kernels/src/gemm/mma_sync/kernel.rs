@@ -19,31 +19,26 @@ use layout_codegen::index::Expr;
 use layout_codegen::ir::instructions::{Addresses, Extent, Instructions, Logic, MapHandle, Reg};
 use layout_codegen::ir::{Axis, Cmp, Entry, Kernel};
 use layout_codegen::view::View;
-use layout_core::atoms::wgmma;
 use layout_core::{Layout, TensorBox};
 
 use super::cluster::Portion;
 use super::maps::Maps;
 use super::operand::OperandMaps;
-use super::{MmaPlan, Product};
 use crate::gemm::edges::Span;
 use crate::gemm::epilogue::{self, End};
-use crate::gemm::{DataType, Operands, Plan, PlanError, scalar_kind};
+use crate::gemm::{DataType, Operands, PlanError, Specialized, scalar_kind};
 use copy::copy_coordinates;
 use origin::Origin;
 pub(super) use parameters::parameters;
 
 /// The kernels of the module: the product, and those that come before and after it.
 pub(super) fn entries(
-    product: Product<'_>,
+    plan: &Specialized,
     operands: Operands,
     arch: Arch,
 ) -> Result<Vec<Entry>, PlanError> {
-    let plan = product.plan;
-    plan.clusters()?;
-    plan.takes_turns()?;
     let maps = plan.maps(operands)?;
-    let entry = product.entry_name(operands);
+    let entry = plan.entry_name(operands);
     let mut k = Kernel::new(&entry, plan.threads());
     k.launch_clusters(plan.cluster_of_grid());
     describe(&mut k, plan, operands, &maps)?;
@@ -53,13 +48,13 @@ pub(super) fn entries(
         k.blocks_per_multiprocessor(blocks);
     }
 
-    let mut g = Gemm::new(&mut k, product, &maps)?;
+    let mut g = Gemm::new(&mut k, plan, &maps)?;
     g.one_by_one = plan.multiplies_one_by_one(arch);
-    if !plan.turns.are_several() {
+    if !plan.scheduler.is_persistent() {
         // The last group of rows may reach beyond C: a cluster there has nothing to do.
         g.k.exit(g.outside, true);
     }
-    if plan.warpgroups {
+    if plan.is_wgmma() {
         g.by_warpgroups()?;
     } else {
         let acc = g.accumulators();
@@ -70,10 +65,10 @@ pub(super) fn entries(
         g.k.close_region();
     }
 
-    let mut kernels = product.packing(operands).kernels(operands)?;
+    let mut kernels = plan.packing(operands).kernels(operands)?;
     kernels.push(k);
     if plan.partial() {
-        kernels.push(product.partial_sums(operands).kernel()?);
+        kernels.push(plan.partial_sums(operands).kernel()?);
     }
     Ok(kernels.into_iter().map(Kernel::finish).collect())
 }
@@ -81,7 +76,7 @@ pub(super) fn entries(
 /// The comment above the kernel: what it computes, its layouts, what they cost.
 fn describe(
     k: &mut Kernel,
-    plan: MmaPlan,
+    plan: &Specialized,
     operands: Operands,
     maps: &Maps,
 ) -> Result<(), PlanError> {
@@ -90,25 +85,17 @@ fn describe(
         plan.name(),
         plan.data_type
     ));
-    let atom = maps.atom;
-    let instruction = if plan.warpgroups {
-        let columns = if plan.form.is_swapped() {
-            plan.tile.0
-        } else {
-            plan.tile.1
-        };
-        let instruction = wgmma(columns, atom.a_type, atom.c_type)?;
-        let (name, n, k) = (instruction.name, instruction.n, instruction.k);
-        format!("{name}, m64n{n}k{k}")
+    let instruction = if plan.is_wgmma() {
+        plan.product_name(maps)?
     } else {
-        plan.instruction().name.to_owned()
+        plan.instruction_atom().name.to_owned()
     };
     k.describe(format!(
         "stages {}, {} k each; warps {}x{}; {instruction}",
         plan.stages_of(maps),
-        plan.depth,
-        plan.warps.0,
-        plan.warps.1,
+        plan.depth(),
+        plan.warp_grid().0,
+        plan.warp_grid().1,
     ));
     k.describe(plan.variant.to_string());
     for l in plan.layouts(operands)? {
@@ -143,7 +130,7 @@ struct Side<'a> {
 
 struct Gemm<'a> {
     k: &'a mut Kernel,
-    plan: MmaPlan,
+    plan: &'a Specialized,
     maps: &'a Maps,
     /// A, B and, in a dual product, B2.
     sides: Vec<Side<'a>>,
@@ -184,13 +171,13 @@ struct Fragments {
 }
 
 impl<'a> Gemm<'a> {
-    fn new(k: &'a mut Kernel, product: Product<'a>, maps: &'a Maps) -> Result<Self, PlanError> {
-        let (plan, finish) = (product.plan, product.finish);
+    fn new(k: &'a mut Kernel, plan: &'a Specialized, maps: &'a Maps) -> Result<Self, PlanError> {
+        let finish = plan.finish();
         let hi = plan.limit() as i64;
         let partial = plan.partial();
         // A tensor map has the address in it.
         let mut pointer = |name| {
-            if plan.warpgroups {
+            if plan.is_wgmma() {
                 k.constant(0)
             } else {
                 k.param_pointer(name)
@@ -210,14 +197,14 @@ impl<'a> Gemm<'a> {
         let [whole_depth, lda, ldb] = ["k", "lda", "ldb"].map(|p| k.param_u32(p, hi));
         let ldc = k.param_u32(if partial { "pitch" } else { "ldc" }, hi);
         let chunk = partial.then(|| k.param_u32("chunk", hi));
-        let scalar = product.scalar();
+        let scalar = plan.scalar();
         let factor = finish.factor().filter(|_| partial);
         let factor = factor.map(|name| k.param_scalar(name, scalar_kind(scalar)));
         let (end, no_product) = if partial {
             (None, factor.map(|f| epilogue::is_zero(k, scalar, f)))
         } else {
             let extents = [m, n].map(Extent::Value);
-            let end = End::new(k, finish, product.types(), &inputs, extents)?;
+            let end = End::new(k, finish, plan.types(), &inputs, extents)?;
             let none = end.no_product(k);
             (Some(Rc::new(end)), none)
         };
@@ -225,9 +212,9 @@ impl<'a> Gemm<'a> {
         let tid = k.thread();
         let lane = k.rem(tid, 32);
         let warp = k.div(tid, 32);
-        let grid = Layout::flat(&[plan.warps.0, plan.warps.1], &[1, 0])?;
+        let grid = Layout::flat(&[plan.warp_grid().0, plan.warp_grid().1], &[1, 0])?;
         let warp_row = k.index(&grid, &[warp])?;
-        let grid = Layout::flat(&[plan.warps.0, plan.warps.1], &[0, 1])?;
+        let grid = Layout::flat(&[plan.warp_grid().0, plan.warp_grid().1], &[0, 1])?;
         let warp_col = k.index(&grid, &[warp])?;
 
         let origin = Origin::new(k, plan, [m, n], (whole_depth, chunk))?;
@@ -240,13 +227,13 @@ impl<'a> Gemm<'a> {
             n,
             k: whole_depth,
         };
-        let ([a, b, c], b2) = origin.matrices(k, &plan, maps, &all)?;
+        let ([a, b, c], b2) = origin.matrices(k, plan, maps, &all)?;
         let zero = k.constant(0);
         let depth = match no_product {
             Some(no_product) => k.select(no_product, zero, origin.depth),
             None => origin.depth,
         };
-        let (tm, tn) = plan.tile;
+        let (tm, tn) = plan.tile_of_c();
         let packed = |i: usize, o: &OperandMaps| plan.variant.pack[i].is_some() && !o.k_major;
         let across = |o: &OperandMaps| if o.k_major { 1 } else { o.vector };
         // The blocks of a cluster leave together.
@@ -290,7 +277,7 @@ impl<'a> Gemm<'a> {
             ][i];
             // The last mode says which tile along k a stage holds, by its first k; it has no stride.
             let shape = [maps.rows, maps.cols, stages, hi].map(Extent::Fixed);
-            let map = if plan.warpgroups {
+            let map = if plan.is_wgmma() {
                 let name = ["A", "B", "B2"][i];
                 let of = TensorBox::of(&maps.derived, maps.bytes)?;
                 let portion = plan.portion(maps, i == 0)?;
@@ -336,7 +323,7 @@ impl<'a> Gemm<'a> {
             sides.push(side(2, &maps.b, b2, col0, n)?);
         }
         let st = &maps.staging;
-        let warps = plan.warps.0 * plan.warps.1;
+        let warps = plan.warp_grid().0 * plan.warp_grid().1;
         // The same rows for each strip of the warp: a mode without a stride.
         let passes = plan.strips(st);
         let strips = [st.rows, st.cols, warps, passes].map(Extent::Fixed);
@@ -372,15 +359,15 @@ impl<'a> Gemm<'a> {
 
     /// Atoms of a warp along the rows and the columns of a product; of Cᵀ strips, and the atoms of each.
     fn atoms(&self) -> (i64, i64) {
-        let (m, n) = self.plan.tile;
+        let (m, n) = self.plan.tile_of_c();
         let st = &self.maps.staging;
         if st.held {
             // One below the other, by strips.
             return (m / st.rows, st.rows / self.maps.atom.n);
         }
         (
-            m / self.plan.warps.0 / self.maps.atom.m,
-            n / self.plan.warps.1 / self.maps.atom.n,
+            m / self.plan.warp_grid().0 / self.maps.atom.m,
+            n / self.plan.warp_grid().1 / self.maps.atom.n,
         )
     }
 }

@@ -1,7 +1,7 @@
 //! The portable tensor-core family: `mma.sync`, `ldmatrix`, `cp.async`.
 //!
-//! A plan is a type, a tile, a grid of warps and a number of stages, and a [`Variant`] for what a problem asks of it; everything else
-//! follows. The shared layouts are derived from the accesses ([`operand`]), the fragments come from the atom of the type, and the kernel
+//! A configuration is a type, a tile, a grid of warps and a number of stages, and a problem adds how wide copies are and what becomes of the sums; everything
+//! else follows. The shared layouts are derived from the accesses ([`operand`]), the fragments come from the atom of the type, and the kernel
 //! strings them together:
 //!
 //! ```text
@@ -16,11 +16,10 @@
 //!
 //! ```
 //! use layout_codegen::Arch;
-//! use tilewright_kernels::gemm::Operands;
-//! use tilewright_kernels::gemm::registry::plan_named;
+//! use tilewright_kernels::gemm::{Config, Operands};
 //!
-//! let nn: Operands = "nn".parse()?;
-//! let kernel = plan_named("sgemm-128x128x16")?.emit(nn, Arch(80))?;
+//! let (config, nn): (Config, Operands) = ("sgemm-128x128x16".parse()?, "nn".parse()?);
+//! let kernel = config.kernel().emit(nn, Arch(80))?;
 //! // 3 stages of 16 k, 64 sums a thread; A is loaded and stored, B copied asynchronously.
 //! let mix = kernel.mix.ok_or("a main loop")?;
 //! assert_eq!(mix.products, 3 * 16 * 64);
@@ -31,261 +30,170 @@
 //! Stages are unrolled, so that a stage is an immediate of the address, and a main loop of f16 at 3 stages or more has less than
 //! 0.11 address instructions for each `ldmatrix`.
 
+mod adapt;
 mod cluster;
 mod fragments;
 mod kernel;
 mod launch;
 mod maps;
-mod name;
 pub mod operand;
-mod plans;
-mod product;
 mod staging;
 mod swapped;
-mod variant;
 use layout_codegen::Arch;
-use layout_codegen::ir::Entry;
-use layout_core::atoms::{self, MmaAtom};
+use layout_codegen::ir::{Element, Entry};
 
-use crate::gemm::fused::Family;
+use super::epilogue::Types;
+use super::pack::Packing;
+use super::partial_sums::PartialSums;
+use super::scheduler::{PERSISTENT_LIMIT, TileSchedule};
 use crate::gemm::obligation::one_to_one;
-use crate::gemm::raster::{GROUP, Raster, TURNS_LIMIT};
-use crate::gemm::{
-    Anatomy, DataType, Form, Gemm, LIMIT, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Turns, Units,
-};
+use crate::gemm::{LIMIT, NamedLayout, Obligation, Operands, PlanError, Specialized};
+use layout_core::atoms::wgmma;
+use maps::Maps;
 use operand::Read;
-pub use plans::{PLANS, WARPGROUP_PLANS};
-use product::Product;
 pub use staging::WAYS_TO_STORE;
-pub use variant::{Depth, Variant};
 
-/// One plan of the family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct MmaPlan {
-    /// Element type.
-    pub data_type: DataType,
+/// What the emitter reads of a configuration, in the numbers of layouts.
+impl Specialized {
     /// Rows and columns of C that a block computes.
-    pub tile: (i64, i64),
-    /// Elements along k of one stage.
-    pub depth: i64,
+    fn tile_of_c(&self) -> (i64, i64) {
+        let [m, n, _] = self.tile();
+        (m.into(), n.into())
+    }
+
+    /// Elements along k of a stage.
+    fn depth(&self) -> i64 {
+        self.config().tile[2].into()
+    }
+
     /// Warps along the rows and the columns of the tile.
-    pub warps: (i64, i64),
-    /// Stages in shared memory.
-    pub stages: i64,
-    /// The first architecture of this plan: 75 without `cp.async`, 80, 89 for 8-bit floats, 90 for the larger f64 atoms.
-    pub arch: u32,
-    /// What its kernel is made for.
-    pub variant: Variant,
-    /// Products are of warpgroups (`wgmma`), and operands copied by TMA: for `sm_90` alone.
-    pub warpgroups: bool,
-    /// Which tiles of C a block has. Those with several are for GPUs of 128 multiprocessors and more.
-    pub turns: Turns,
-    /// How warpgroups multiply.
-    pub form: Form,
-    /// Blocks of a cluster along the rows and the columns of C, which share operands by multicast: (1, 1) without clusters.
-    pub cluster: (i64, i64),
-}
-
-impl MmaPlan {
-    /// The atom that multiplies.
-    fn atom(&self) -> MmaAtom {
-        match self.data_type {
-            DataType::F16 => atoms::MMA_M16N8K16_F16,
-            DataType::F16Acc16 => atoms::MMA_M16N8K16_F16_F16,
-            DataType::Bf16 => atoms::MMA_M16N8K16_BF16,
-            DataType::Tf32 => atoms::MMA_M16N8K8_TF32,
-            DataType::F32 => atoms::FMA_M16N32_F32,
-            DataType::S8 => atoms::MMA_M16N8K32_S8,
-            DataType::E4m3 => atoms::MMA_M16N8K32_E4M3,
-            DataType::E5m2 => atoms::MMA_M16N8K32_E5M2,
-            DataType::F64 if self.arch >= 90 => atoms::MMA_M16N8K8_F64,
-            DataType::F64 => atoms::MMA_M8N8K4_F64,
-        }
+    fn warp_grid(&self) -> (i64, i64) {
+        let [down, across] = self.warps();
+        (down.into(), across.into())
     }
 
-    /// Its products are fused multiply-adds of single lanes.
-    fn is_fma(&self) -> bool {
-        operand::is_fma(&self.atom())
+    /// Stages in shared memory, if all fit.
+    fn wanted_stages(&self) -> i64 {
+        self.stages.into()
     }
 
-    /// Copies are asynchronous where rows are aligned to words.
-    fn has_cp_async(&self) -> bool {
-        self.arch >= 80
+    /// Blocks of a cluster along the rows and the columns of C.
+    fn cluster_shape(&self) -> (i64, i64) {
+        let [rows, columns] = self.cluster;
+        (rows.into(), columns.into())
     }
 
-    /// B goes to the tensor cores through registers.
-    fn is_through_registers(&self) -> bool {
-        self.anatomy().is_through_registers()
+    /// Into how many parts a ping-pong schedule cuts the rows of the tile; 1 in others.
+    fn parts(&self) -> i64 {
+        self.parts_of_tile().into()
     }
 
-    /// How many warpgroups take turns; 1 where all of them multiply every stage.
-    fn ordered_roles(&self) -> i64 {
-        self.form.ordered_roles().into()
-    }
-
-    /// How many warpgroups take turns, and whether their turns overlap.
-    fn turns_of_ring(&self) -> (u32, bool) {
-        (self.form.ordered_roles(), self.anatomy().overlaps())
-    }
-
-    /// A ping-pong schedule is of two warpgroups in a persistent kernel.
-    fn takes_turns(&self) -> Result<(), PlanError> {
-        let turns = matches!(self.variant.depth, Depth::Turns(..) | Depth::Dealt(..));
-        let blocks = self.warpgroups && turns;
-        let halves = self.warps == (8, 1) && [128, 256].contains(&self.tile.0);
-        if self.ordered_roles() == 1 || blocks && halves && self.variant.products == 1 {
-            return Ok(());
-        }
-        Err(PlanError::Unsupported {
-            plan: self.name(),
-            what: "a ping-pong schedule in a dual product or a plan of another kind".to_owned(),
-            instead: format!(
-                "take {}, or one product, 8x1 warps, 128 or 256 rows and a persistent kernel",
-                self.plain().name()
-            ),
-        })
+    /// How a ring's warpgroups share stages: the parts of the tile, and whether their products overlap.
+    fn shares_of_ring(&self) -> (u32, bool) {
+        (self.parts_of_tile(), self.overlaps())
     }
 
     /// Rows of C that are multiplied at once.
-    fn rows_of_stage(&self) -> i64 {
-        self.tile.0 / self.ordered_roles()
+    fn stage_rows(&self) -> i64 {
+        self.rows_of_stage().into()
     }
 
+    /// Threads that multiply.
     fn thread_count(&self) -> i64 {
-        32 * self.warps.0 * self.warps.1
-    }
-
-    /// The instruction that multiplies: the atom itself, or one of half its depth before `sm_80`.
-    fn instruction(&self) -> MmaAtom {
-        match (self.arch, self.data_type) {
-            (..80, DataType::F16Acc16) => atoms::MMA_M16N8K8_F16_F16,
-            (..80, _) => atoms::MMA_M16N8K8_F16,
-            _ => self.atom(),
-        }
+        32 * i64::from(self.warp_count())
     }
 
     /// The largest m, n and k.
     pub(super) fn limit(&self) -> u64 {
-        if self.turns.are_several() {
-            TURNS_LIMIT as u64
+        if self.scheduler.is_persistent() {
+            PERSISTENT_LIMIT as u64
         } else {
             LIMIT
         }
     }
 
-    /// The largest m and n: the limit of the plan, or what the tiles cover that are dealt out.
+    /// The largest m and n: the limit of the kernel, or what its tiles cover where their number is fixed.
     fn most(&self) -> [i64; 2] {
-        let tile = [self.tile.0, self.tile.1];
+        let (m, n) = self.tile_of_c();
         let limit = self.limit() as i64;
-        match self.variant.depth {
-            Depth::Dealt(_, tiles) => {
-                [0, 1].map(|i: usize| (i64::from(tiles[i]) * tile[i]).min(limit))
-            }
+        match self.variant.tiles {
+            TileSchedule::Linear { tiles, .. } => [(tiles[0], m), (tiles[1], n)]
+                .map(|(count, tile)| (i64::from(count) * tile).min(limit)),
             _ => [limit; 2],
         }
     }
 
     /// The kernel stores partial sums.
     fn partial(&self) -> bool {
-        matches!(self.variant.depth, Depth::Split(_))
-    }
-}
-
-impl Plan for MmaPlan {
-    fn name(&self) -> String {
-        let (m, n) = self.tile;
-        let stages = self.stages_in_name();
-        if self.is_fma() {
-            return format!("sgemm-{m}x{n}x{}{stages}", self.depth);
-        }
-        if self.warpgroups {
-            let swapped = if self.form.is_swapped() {
-                "-swapped"
-            } else {
-                ""
-            };
-            let own = match (self.form, self.turns.are_several()) {
-                (Form::PingPong, _) => "-pingpong",
-                (_, true) => "-persistent",
-                (Form::Promoted, _) => "-promoted",
-                _ => "",
-            };
-            let dealt = match self.turns {
-                Turns::Dealt => "-dealt",
-                Turns::One | Turns::Rectangle => "",
-            };
-            let cluster = match self.cluster {
-                (1, 1) => String::new(),
-                (rows, columns) => format!("-cluster{rows}x{columns}"),
-            };
-            let depth = self.depth;
-            return format!(
-                "wgmma-{}-{m}x{n}x{depth}{swapped}{own}{dealt}{cluster}{stages}",
-                self.data_type
-            );
-        }
-        let old = if self.arch < 80 { "-sm75" } else { "" };
-        format!("mma-{}-{m}x{n}x{}{old}{stages}", self.data_type, self.depth)
+        matches!(self.variant.tiles, TileSchedule::SplitK(_))
     }
 
-    fn data_type(&self) -> DataType {
-        self.data_type
-    }
-
-    fn min_arch(&self) -> Arch {
-        Arch(self.arch)
-    }
-
-    fn runs_on(&self, arch: Arch) -> bool {
-        if self.warpgroups {
-            return arch == Arch(90);
-        }
-        self.min_arch() <= arch
-    }
-
-    fn tile(&self) -> (u32, u32, u32) {
-        (self.tile.0 as u32, self.tile.1 as u32, self.depth as u32)
-    }
-
-    fn threads(&self) -> u32 {
-        let producer = if self.warpgroups { 128 } else { 0 };
-        self.thread_count() as u32 + producer
-    }
-
-    fn anatomy(&self) -> Anatomy {
-        let instruction = self.instruction();
-        let of_tensor_cores = [instruction.m, instruction.n, instruction.k].map(|e| e as u32);
-        let (units, [m, n, k]) = if self.warpgroups {
-            let of_a_warp = if self.form.is_swapped() {
-                [self.tile.0, 16, instruction.k]
-            } else {
-                [16, self.tile.1, instruction.k]
-            };
-            let of_a_warp = of_a_warp.map(|e| e as u32);
-            (Units::Warpgroup, of_a_warp)
-        } else if self.is_fma() {
-            // A multiply-add in each lane: the atom is many of them.
-            (Units::Fma, [32, 1, 1])
-        } else {
-            (Units::Tensor, of_tensor_cores)
-        };
-        Anatomy {
-            data_type: self.data_type,
-            units,
-            tile: self.tile(),
-            warps: (self.warps.0 as u32, self.warps.1 as u32),
-            stages: self.stages as u32,
-            instruction: (m, n, k),
-            asynchronous: self.has_cp_async(),
-            group: Some(GROUP as u32),
-            turns: self.turns,
-            form: self.form,
-            cluster: (self.cluster.0 as u32, self.cluster.1 as u32),
+    /// The types on the way from sums to C.
+    fn types(&self) -> Types {
+        Types {
+            sum: self.data_type.scalar(),
+            scalar: self.scalar(),
+            output: self.variant.output,
+            packs: self.is_asynchronous(),
         }
     }
 
-    fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {
+    /// The type that the epilogue computes in.
+    fn scalar(&self) -> Element {
+        self.finish().computes_in(self.data_type)
+    }
+
+    /// What it packs first.
+    fn packing(&self, operands: Operands) -> Packing {
+        Packing {
+            product: self.entry_name(operands),
+            element: self.data_type.operand(),
+            pieces: self.variant.pack,
+            transposes: self.transposed(operands),
+            chained: self.is_wgmma(),
+        }
+    }
+
+    /// Its partial sums, if they are split.
+    fn partial_sums(&self, operands: Operands) -> PartialSums<'_> {
+        PartialSums {
+            product: self.entry_name(operands),
+            store: self.variant.store,
+            types: self.types(),
+            finish: self.finish(),
+            scaled: self.is_fma(),
+            // Products of warpgroups take so little time that this shows.
+            together: if self.is_wgmma() { 8 } else { 1 },
+            chained: self.is_wgmma(),
+        }
+    }
+
+    /// What multiplies, in words: the atom, or the instruction of a warpgroup.
+    fn product_name(&self, maps: &Maps) -> Result<String, PlanError> {
+        if !self.is_wgmma() {
+            return Ok(maps.atom.name.to_owned());
+        }
+        let columns = self.config().tile[usize::from(!self.swap_ab)];
+        // A dual product has an instruction for each half.
+        let columns = columns / self.variant.products as u32;
+        let of = wgmma(columns.into(), maps.atom.a_type, maps.atom.c_type)?;
+        Ok(format!("{}, m64n{}k{}", of.name, of.n, of.k))
+    }
+
+    /// The representations of its kernels: the product, and those before and after it.
+    pub(super) fn entries_of_tile(
+        &self,
+        operands: Operands,
+        arch: Arch,
+    ) -> Result<Vec<Entry>, PlanError> {
+        kernel::entries(self, operands, arch)
+    }
+
+    /// Its layouts.
+    pub(super) fn layouts_of_tile(
+        &self,
+        operands: Operands,
+    ) -> Result<Vec<NamedLayout>, PlanError> {
         let maps = self.maps(operands)?;
         let mut all = Vec::new();
         for (copy, read, o, _) in maps.each() {
@@ -331,8 +239,14 @@ impl Plan for MmaPlan {
             name: "fragmentC",
             layout: maps.atom.c.to_string(),
             meaning: format!(
-                "(lane, value) -> row + {}*column of {}",
-                maps.atom.m, maps.atom.name
+                "(lane, value) -> row + {}*column of {}{}",
+                maps.atom.m,
+                if self.is_wgmma() {
+                    "8 columns of a warp's part of "
+                } else {
+                    ""
+                },
+                self.product_name(&maps)?
             ),
         });
         all.push(NamedLayout {
@@ -346,61 +260,39 @@ impl Plan for MmaPlan {
         Ok(all)
     }
 
-    fn claims(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
+    /// What holds of its layouts.
+    pub(super) fn claims_of_tile(&self, operands: Operands) -> Result<Vec<Obligation>, PlanError> {
         let maps = self.maps(operands)?;
         let mut claims = Vec::new();
         for (_, read, o, is_a) in maps.each() {
-            let name = format!("{read} delivers the fragment of {}", maps.atom.name);
+            let name = format!(
+                "{read} delivers the operand of {}",
+                self.product_name(&maps)?
+            );
             claims.push(fragments::delivered(&name, &maps.atom, o, is_a)?);
         }
-        let instruction = self.instruction();
+        let instruction = self.instruction_atom();
         if instruction != maps.atom {
             claims.push(fragments::in_two_steps(&maps.atom, &instruction)?);
         }
-        if self.warpgroups {
-            let across = if self.form.is_swapped() {
-                self.tile.0
+        if self.is_wgmma() {
+            let across = if self.swap_ab {
+                self.tile_of_c().0
             } else {
-                self.tile.1
+                self.tile_of_c().1
             };
             claims.push(fragments::of_warpgroup(&maps.atom, across)?);
         }
         claims.push(one_to_one(
             "each element of C has exactly one accumulator",
             &self.owners(&maps)?.into(),
-            self.tile.0 * self.tile.1,
+            self.tile_of_c().0 * self.tile_of_c().1,
         )?);
         Ok(claims)
     }
-
-    fn entry_name(&self, operands: Operands) -> String {
-        self.entry_name_with(&self.linear(), operands)
-    }
-
-    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        self.entries_with(&self.linear(), operands, arch)
-    }
-
-    fn shared_bytes(&self, operands: Operands) -> Result<u32, PlanError> {
-        Ok(self.shared_bytes_of(&self.maps(operands)?) as u32)
-    }
-
-    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        let finish = &self.linear();
-        Ok(Box::new(self.product(finish).adapted(problem, schedule)?))
-    }
-
-    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launch_with(&self.linear(), problem)
-    }
 }
 
-/// The order of tiles.
-fn raster(depth: Depth) -> Raster {
-    match depth {
-        Depth::Groups => Raster::Grouped,
-        Depth::Batch | Depth::Split(_) => Raster::Layers,
-        Depth::Turns(rows, columns) => Raster::Turns([rows, columns]),
-        Depth::Dealt(blocks, tiles) => Raster::Dealt(blocks, tiles),
-    }
+/// Bytes of the widest store of C: 8 elements are what staging is laid out for.
+pub(super) fn widest_store(output: Element) -> i64 {
+    (8 * i64::from(output.bytes())).min(16)
 }

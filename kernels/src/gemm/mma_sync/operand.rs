@@ -92,8 +92,8 @@ pub enum Read {
 /// matrix 1                k = 4t+2, 4t+3    s = 2g, 2g+1      prmt 0x7531   the same of s = 2g+1
 /// ```
 ///
-/// Lane (t, g) has neighbours 2g and 2g+1 where a fragment has g and g + 8: the 16 indices of a side are dealt out in this other order
-/// ([`arrangement`](OperandMaps::arrangement)), which a product does not mind if C is dealt out likewise.
+/// Lane (t, g) has neighbours 2g and 2g+1 where a fragment has g and g + 8: the 16 indices of a side lie in this other order
+/// ([`arrangement`](OperandMaps::arrangement)), which a product does not mind if C does likewise.
 pub mod pairs {
     /// The selectors that put the first and the second neighbour together.
     pub const SELECTORS: [u16; 2] = [0x6420, 0x7531];
@@ -348,12 +348,12 @@ impl OperandMaps {
         Ok((whole, to_elements, 16))
     }
 
-    /// Whether the side is dealt out in another order than the fragment's.
+    /// Whether the side lies in another order than the fragment's.
     pub fn is_arranged(&self) -> bool {
         self.read == Read::LdmatrixPairs
     }
 
-    /// Index of the side within one read → index within the tile's part of it: in order, or neighbours dealt out to the two
+    /// Index of the side within one read → index within the tile's part of it: in order, or neighbours assigned to the two
     /// halves ([`pairs`]).
     ///
     /// # Errors

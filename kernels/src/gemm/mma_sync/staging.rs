@@ -4,7 +4,7 @@
 //! A strip is as many rows as the atom has and the warp's columns wide. Fragments write pairs, rows read vectors; the layout between
 //! them is derived from these two accesses. No barrier of the block is needed: a warp reads what it wrote.
 //!
-//! Where an operand's side is dealt out in another order ([`OperandMaps::arrangement`]), so are the rows or columns of C. Then two atoms share their
+//! Where an operand's side lies in another order ([`OperandMaps::arrangement`]), so are the rows or columns of C. Then two atoms share their
 //! columns, and a lane writes four neighbours of them: two of each atom.
 
 use layout_codegen::ir::instructions::Reg;
@@ -28,9 +28,10 @@ pub(crate) const ROUNDED: [&str; 2] = ["stageRounded", "fetchRounded"];
 /// use layout_codegen::Arch;
 /// use tilewright_kernels::gemm::Operands;
 /// use tilewright_kernels::gemm::mma_sync::WAYS_TO_STORE;
-/// use tilewright_kernels::gemm::registry::plan_named;
+/// use tilewright_kernels::gemm::Config;
 ///
-/// let kernel = plan_named("wgmma-f16-128x128x64")?.emit(Operands::ALL[0], Arch(90))?;
+/// let config: Config = "wgmma-f16-128x128x64".parse()?;
+/// let kernel = config.kernel().emit(Operands::ALL[0], Arch(90))?;
 /// for name in WAYS_TO_STORE.concat() {
 ///     assert!(!kernel.lines_of(name).is_empty(), "{name}");
 /// }
@@ -72,7 +73,7 @@ pub(crate) struct Staging {
 impl Staging {
     /// The staging for a warp that is `cols` columns wide in each of `products` products and stores `vector` elements of C at once; accumulators of
     /// `bytes` bytes. The sides of
-    /// A and B are dealt out in another order where `rows_arranged` and `cols_arranged` say so.
+    /// A and B lie in another order where `rows_arranged` and `cols_arranged` say so.
     pub(crate) fn new(
         atom: &MmaAtom,
         (rows_arranged, cols_arranged): (bool, bool),
@@ -231,7 +232,7 @@ impl Staging {
     }
 }
 
-/// (row, column) of an atom of C → `row + R·column` of what it is in the warp's part of C, for the order in which the sides of A and B are dealt out.
+/// (row, column) of an atom of C → `row + R·column` of what it is in the warp's part of C, for the order in which the sides of A and B have.
 pub(crate) fn place_of_c(
     atom: &MmaAtom,
     (rows_arranged, cols_arranged): (bool, bool),

@@ -1,4 +1,4 @@
-//! The exchanged product Cᵀ = Bᵀ·Aᵀ: the first operand of `wgmma` is B, the second A.
+//! The product with A and B swapped, Cᵀ = Bᵀ·Aᵀ: the first operand of `wgmma` is B, the second A.
 //!
 //! ```text
 //!                     first operand, 64 rows a warpgroup    second operand          sums
@@ -13,7 +13,7 @@
 //! * tf32. `wgmma` takes 32-bit operands from shared memory with k contiguous alone, but the fragment of its first operand may come from registers, in whatever
 //!   order threads read it: B may lie with its columns contiguous, and needs no transpose.
 //!
-//! The rows of Bᵀ in registers may be dealt out to the rows of the instruction in any order, if the columns of C are dealt out likewise. Which order is best
+//! The rows of Bᵀ in registers may go to the rows of the instruction in any order, if the columns of C do likewise. Which order is best
 //! follows from the two accesses. A tile of B lies as TMA puts it under the swizzle of 128 bytes: k by k 32 columns, whose chunks of four are permuted by k mod 8. A warp
 //! reads columns g for k = t and t + 4 (lane = t + 4g). Two neighbours are rows g and g + 8 of the instruction, so that one load of 8 bytes brings both:
 //! half a warp, whose lanes have all t and the two low bits of g, then covers all banks if one bit of g is bit 1 of the column (the other half of a chunk) and the
@@ -27,16 +27,16 @@
 use layout_core::atoms::MmaAtom;
 use layout_core::{Layout, LayoutError};
 
-use super::MmaPlan;
+use super::Specialized;
 use super::operand::{OperandMaps, Read};
 use crate::gemm::{Obligation, PlanError, Refusal};
 
 /// Rows of the instruction.
 const ROWS: i64 = 64;
 
-/// How the columns of C are dealt out to the rows of the instruction.
+/// In which order the columns of C go to the rows of the instruction.
 #[derive(Debug)]
-pub(super) struct Deal {
+pub(super) struct ColumnOrder {
     /// The column of each bit of a row within a warp: of g, and then h.
     rows: [i64; 4],
     /// The first column for each bit of the warp in its warpgroup.
@@ -46,20 +46,20 @@ pub(super) struct Deal {
 }
 
 /// As a descriptor has them.
-const IN_ORDER: Deal = Deal {
+const IN_ORDER: ColumnOrder = ColumnOrder {
     rows: [1, 2, 4, 8],
     warps: [16, 32],
     width: 16,
 };
 
 /// For B in registers, two neighbours at a time.
-const NEIGHBOURS: Deal = Deal {
+const NEIGHBOURS: ColumnOrder = ColumnOrder {
     rows: [2, 16, 4, 1],
     warps: [8, 32],
     width: 32,
 };
 
-impl Deal {
+impl ColumnOrder {
     /// Row of the instruction within a warp → column, as a multiple of `stride`.
     fn columns(&self, stride: i64) -> Result<Layout, LayoutError> {
         Layout::flat(&[2; 4], &self.rows.map(|s| s * stride))
@@ -77,9 +77,9 @@ impl Deal {
     }
 }
 
-impl MmaPlan {
-    /// How an exchanged product deals out the columns of C.
-    pub(super) fn deal(&self) -> &'static Deal {
+impl Specialized {
+    /// In which order a product with A and B swapped has the columns of C.
+    pub(super) fn column_order(&self) -> &'static ColumnOrder {
         if self.is_through_registers() {
             &NEIGHBOURS
         } else {
@@ -124,13 +124,13 @@ pub(super) fn delivered(
     };
     let stated = |e: LayoutError| refuse(e.to_string());
     let whole = layout_core::atoms::wgmma_a(atom.a_type);
-    let dealt = NEIGHBOURS.columns(1).map_err(stated)?;
+    let order = NEIGHBOURS.columns(1).map_err(stated)?;
     let first = NEIGHBOURS.first_columns(ROWS, 1).map_err(stated)?;
     for thread in 0..128 {
         for value in 0..4 {
             let wanted = whole.at(&[thread, value]);
             let (row, k) = (wanted % ROWS, wanted / ROWS);
-            let column = first.index(row / 16) + dealt.index(row % 16);
+            let column = first.index(row / 16) + order.index(row % 16);
             let read = o.fragment.at(&[thread % 32, value]);
             let (own, own_k) = (read % ROWS + first.index(thread / 32), read / ROWS);
             if (own, own_k) != (column, k) {
@@ -145,7 +145,7 @@ pub(super) fn delivered(
     Ok(Obligation {
         name: name.to_owned(),
         evidence: format!(
-            "{} and {whole}, value by value; columns in the order {dealt}, warps from {first}",
+            "{} and {whole}, value by value; columns in the order {order}, warps from {first}",
             o.fragment
         ),
     })

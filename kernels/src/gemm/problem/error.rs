@@ -162,7 +162,7 @@ impl fmt::Display for ProblemError {
                 copies,
             } => write!(
                 f,
-                "rows of {matrix} start at multiples of {bytes} bytes, and this kernel copies {copies} at a time: adapt the plan to the problem first (`Plan::adapt`)"
+                "rows of {matrix} start at multiples of {bytes} bytes, and this kernel copies {copies} at a time: specialize the configuration for the problem first (`Config::specialize`)"
             ),
             Self::Alignment {
                 matrix,

@@ -1,7 +1,7 @@
 //! What the product moves from and to memory, and the kernels before and after it: operands that are packed or transposed, and partial sums that are added.
 
 use super::{LINE, Model, Operand};
-use crate::gemm::Units;
+use crate::gemm::Mainloop;
 
 /// The share of a launch that such a kernel adds; beside products of warpgroups it begins before the kernel before it ends.
 const AFTER: f64 = 0.578;
@@ -33,8 +33,8 @@ impl Model<'_> {
     /// Bytes that the product's kernel moves from and to memory, and those of them that it has read before.
     pub(super) fn memory_bytes(&self, waves: f64, slots: u64) -> (f64, f64) {
         let p = self.problem;
-        let t = self.anatomy.data_type;
-        let (m, n, _) = self.anatomy.tile;
+        let t = self.config.data_type;
+        let [m, n, _] = self.config.tile;
         let (rows, cols) = self.tiles();
         let bytes = f64::from(t.bytes());
         let (k, batch) = (p.k as f64, p.batch.count as f64);
@@ -45,12 +45,12 @@ impl Model<'_> {
         let read = if fits || rows.saturating_mul(cols) <= slots {
             once
         } else {
-            let (down, across) = if let Some(([rows, columns], _)) = self.turns() {
+            let (down, across) = if let Some(([rows, columns], _)) = self.persistent_grid() {
                 (rows.into(), columns.into())
-            } else if let Some(group) = self.anatomy.group {
+            } else if let Some(group) = self.config.rows_together() {
                 let grouped = split == 1 && p.batch.count == 1;
                 let down = if grouped {
-                    u64::from(group).min(rows)
+                    group.min(rows)
                 } else {
                     rows.min(slots)
                 };
@@ -72,9 +72,9 @@ impl Model<'_> {
         let (p, m) = (self.problem, self.machine);
         let (_, split) = self.split();
         let launch = m.launch
-            * match self.anatomy.units {
-                Units::Warpgroup => BESIDE,
-                Units::Tensor | Units::Fma => AFTER,
+            * match self.config.mainloop {
+                Mainloop::Wgmma(_) => BESIDE,
+                _ => AFTER,
             };
         let mut seconds = 0.0;
         if split > 1 {
@@ -104,14 +104,14 @@ impl Model<'_> {
     /// Seconds to copy an operand: its bytes, read and written, or the latency of each wave of blocks. Narrow rows take a block each, however short.
     fn packing(&self, o: &Operand) -> f64 {
         let (p, m) = (self.problem, self.machine);
-        let bytes = u64::from(self.anatomy.data_type.bytes());
-        let [a, b, _] = p.widths(self.anatomy.data_type);
+        let bytes = u64::from(self.config.data_type.bytes());
+        let [a, b, _] = p.widths(self.config.data_type);
         let ((rows, cols), width) = if o.is_a {
             (p.stored_a(), a)
         } else {
             (p.stored_b(), b)
         };
-        let [of_a, of_b] = self.anatomy.transposed(p.operands);
+        let [of_a, of_b] = self.config.transposed(p.operands);
         let transposed = if o.is_a { of_a } else { of_b };
         let blocks = if transposed {
             let side = (LINE / bytes).max(64);

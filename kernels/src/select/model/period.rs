@@ -1,10 +1,10 @@
 //! The clocks of one step along k, and of storing a tile.
 
 use super::{Bound, Demands, Model, SCHEDULERS, SECTOR, WAVEFRONT};
-use crate::gemm::{Bias, DataType, Units};
+use crate::gemm::{Bias, DataType, Mainloop};
 
 /// How well the demands of a step overlap: p of their p-norm, which is their sum for 1 and the largest alone for ∞. That of warpgroups; of
-/// two that take turns, which wait for the cache less than their bytes say (half of a tile takes half of its time); and of warps, two for each scheduler.
+/// a ping-pong schedule, which wait for the cache less than their bytes say (half of a tile takes half of its time); and of warps, two for each scheduler.
 const OVERLAP_OF_WARPGROUPS: f64 = 3.7;
 const OVERLAP_OF_TURNS: f64 = 5.7;
 const OVERLAP: f64 = 3.86;
@@ -79,7 +79,7 @@ fn largest(demands: &[(f64, Bound)]) -> (f64, Bound) {
 impl Model<'_> {
     /// Warps for each scheduler with `r` blocks on a multiprocessor.
     fn warps_each(&self, r: u64) -> f64 {
-        r as f64 * f64::from(self.anatomy.warp_count()) / SCHEDULERS
+        r as f64 * f64::from(self.config.warp_count()) / SCHEDULERS
     }
 
     /// Clocks from asking for an element in memory until it is there.
@@ -89,18 +89,18 @@ impl Model<'_> {
 
     /// Clocks that a step takes with `r` blocks on each of `busy` multiprocessors, and what sets its pace.
     pub(super) fn period(&self, (r, busy): (u64, u64), d: &Demands) -> (f64, Bound) {
-        if self.anatomy.units == Units::Fma {
+        if self.config.is_fma() {
             return self.period_of_fma(r, d);
         }
-        let (a, blocks, warps) = (&self.anatomy, r as f64, self.warps_each(r));
+        let (a, blocks, warps) = (&self.config, r as f64, self.warps_each(r));
         // Fewer than four warps leave schedulers without work.
         let alone = warps.min(1.0);
         let [of_a, of_b] = self.operands();
         let [l2_a, l2_b] = [&of_a, &of_b].map(|o| self.l2_clocks(o, busy));
         let l2 = blocks * (l2_a + l2_b);
-        let of_latency = match a.units {
-            Units::Warpgroup => LATENCY_OF_WARPGROUPS,
-            Units::Tensor | Units::Fma => 1.0,
+        let of_latency = match a.mainloop {
+            Mainloop::Wgmma(_) => LATENCY_OF_WARPGROUPS,
+            _ => 1.0,
         };
         let latency = of_latency * self.latency() / f64::from(a.stages - 1);
         let memory = MEMORY * blocks * self.memory_bytes_of_a_step() * busy as f64
@@ -112,7 +112,7 @@ impl Model<'_> {
             (memory, Bound::Memory),
             (latency, Bound::Latency),
         ];
-        let (units, overlap, added) = if a.units == Units::Warpgroup {
+        let (units, overlap, added) = if a.is_wgmma() {
             let inside = self.copied_bytes(&of_a) + self.copied_bytes(&of_b);
             let outside = (f64::from(a.stage_bytes()) - inside).max(0.0);
             let zeros = blocks * outside / WAVEFRONT * OUTSIDE;
@@ -126,7 +126,7 @@ impl Model<'_> {
                 (math, Bound::Issue)
             };
             let units = [product, (slots, Bound::Issue), (zeros, Bound::L2)];
-            let overlap = if a.form.ordered_roles() > 1 {
+            let overlap = if a.parts_of_tile() > 1 {
                 OVERLAP_OF_TURNS
             } else {
                 OVERLAP_OF_WARPGROUPS
@@ -147,7 +147,7 @@ impl Model<'_> {
                 (shared * narrow, Bound::SharedMemory),
             ];
             let overlap = OVERLAP * (warps / 2.0).powf(OVERLAP_BY_WARPS);
-            let registers = width < 4 || !a.asynchronous;
+            let registers = width < 4 || !a.is_asynchronous();
             (
                 units,
                 overlap.max(1.0),
@@ -164,8 +164,8 @@ impl Model<'_> {
     /// The same of FMA kernels: the largest demand, and a share of the others that few warps leave uncovered.
     fn period_of_fma(&self, r: u64, d: &Demands) -> (f64, Bound) {
         let (blocks, warps) = (r as f64, self.warps_each(r));
-        let latency = self.latency() / f64::from(self.anatomy.stages - 1);
-        let latency = latency.max(FMA_LATENCY * f64::from(self.anatomy.tile.2));
+        let latency = self.latency() / f64::from(self.config.stages - 1);
+        let latency = latency.max(FMA_LATENCY * f64::from(self.config.tile[2]));
         // They issue a product a clock at best, and lose clocks to register banks that other warps fill.
         let slots = d.slots / (FMA_REACHED - FMA_ALONE / warps).clamp(FMA_ALONE, 1.0);
         let demands = [
@@ -188,16 +188,16 @@ impl Model<'_> {
     /// Bytes from memory for one step of one block, every element once.
     fn memory_bytes_of_a_step(&self) -> f64 {
         let (p, (rows, cols), (steps, split)) = (self.problem, self.tiles(), self.split());
-        let bytes = f64::from(self.anatomy.data_type.bytes());
+        let bytes = f64::from(self.config.data_type.bytes());
         let all = (p.m as f64 + p.n as f64) * p.k as f64 * bytes;
         all / (rows as f64 * cols as f64 * split as f64 * steps as f64).max(1.0)
     }
 
     /// Clocks to store the tiles of `r` blocks.
     pub(super) fn store(&self, r: u64) -> f64 {
-        let (m, n, _) = self.anatomy.tile;
+        let [m, n, _] = self.config.tile;
         let [a, b] = self.operands();
-        let rounded = self.anatomy.units == Units::Warpgroup
+        let rounded = self.config.is_wgmma()
             && self.problem.beta == 0.0
             && self.split().1 == 1
             && self.result_bytes() < self.sum_bytes();
@@ -207,16 +207,18 @@ impl Model<'_> {
             self.sum_bytes()
         };
         let staged = f64::from(m * n) * staged_bytes;
-        let parts = f64::from(self.anatomy.form.ordered_roles());
+        let parts = f64::from(self.config.parts_of_tile());
         let c = parts * a.inside * b.inside * self.written_bytes();
         let staged = 2.0 * staged / WAVEFRONT;
         let written = c / (self.machine.l2_share() / 2.0);
-        let of_a_warp = match self.anatomy.units {
-            Units::Fma => return r as f64 * (staged + written),
-            Units::Tensor => STORE_OF_A_WARP,
-            Units::Warpgroup => self.store_of_a_warpgroup(),
+        let of_a_warp = match self.config.mainloop {
+            Mainloop::Simt { .. } | Mainloop::Maxas(_) | Mainloop::OuterProduct(_) => {
+                return r as f64 * (staged + written);
+            }
+            Mainloop::MmaSync { .. } => STORE_OF_A_WARP,
+            Mainloop::Wgmma(_) => self.store_of_a_warpgroup(),
         };
-        let bytes_of_c = self.problem.result(self.anatomy.data_type).bytes();
+        let bytes_of_c = self.problem.result(self.config.data_type).bytes();
         let pitch = self.problem.ldc.saturating_mul(bytes_of_c.into());
         let in_sectors = self.split().1 > 1 || pitch.is_multiple_of(SECTOR);
         let ragged = if in_sectors { 1.0 } else { RAGGED };
@@ -224,13 +226,13 @@ impl Model<'_> {
         let width = if self.split().1 > 1 {
             16
         } else {
-            self.problem.widths(self.anatomy.data_type)[2]
+            self.problem.widths(self.config.data_type)[2]
         };
         // Lanes store sums of Cᵀ as they hold them: neighbours of a row where B went through registers.
         let sum = self.written_bytes() as u32;
-        let width = match self.anatomy {
+        let width = match self.config {
             a if a.is_through_registers() => width.min(2 * sum),
-            a if a.form.is_swapped() => width.min(sum),
+            a if a.swap_ab => width.min(sum),
             _ => width,
         };
         let stores = f64::from(m * n) * self.written_bytes() / f64::from(32 * width);
@@ -239,18 +241,18 @@ impl Model<'_> {
 
     /// Clocks for each store of a warp, of plans of warpgroups.
     fn store_of_a_warpgroup(&self) -> f64 {
-        let width = self.problem.widths(self.anatomy.data_type)[2];
+        let width = self.problem.widths(self.config.data_type)[2];
         let straight = self.problem.beta == 0.0
             && self.problem.epilogue.bias == Bias::None
             && self.result_bytes() > 1.0
-            && !self.anatomy.form.is_swapped();
+            && !self.config.swap_ab;
         if width >= 16 || self.split().1 > 1 || !straight {
             return STORE_OF_A_WARPGROUP;
         }
         let (rows, columns) = self.tiles();
         let at_once = self.multiprocessors() * u64::from(self.resident());
         if rows * columns > at_once && self.result_bytes() < self.sum_bytes() {
-            let (down, across) = self.anatomy.warps;
+            let [down, across] = self.config.warps();
             STORE_OF_A_LONG_LINE / f64::from(down * across)
         } else {
             STORE_OF_A_NARROW_LINE

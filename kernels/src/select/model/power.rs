@@ -9,7 +9,7 @@
 //! 128×144 tiles, whose warpgroups read 1.08 times as many bytes.
 
 use super::{Model, WAVEFRONT};
-use crate::gemm::{Anatomy, DataType, Turns, Units};
+use crate::gemm::{Config, DataType, Order, Scheduler};
 
 /// Multiprocessors of the GPU whose power was measured.
 const MULTIPROCESSORS: f64 = 132.0;
@@ -17,10 +17,10 @@ const MULTIPROCESSORS: f64 = 132.0;
 /// Seconds of a byte through shared memory.
 const OF_A_BYTE: f64 = 16e-15;
 
-/// The energy of tiles dealt out one by one relative to rectangles of blocks, which share more in the cache: 1.03 for 192×192 tiles at 6144³ in bf16, and 1.08 fits those of 8-bit types.
-const DEALT: f64 = 1.08;
+/// The energy of a linear schedule relative to rectangles of blocks, which share more in the cache: 1.03 for 192×192 tiles at 6144³ in bf16, and 1.08 fits those of 8-bit types.
+const LINEAR: f64 = 1.08;
 
-/// The energy of products with a factor in registers relative to others. At 8192³ in tf32 exchanged products took 3.62 ms (nt) and 3.17 (nn), and others 3.05 and, with B transposed first, 3.13.
+/// The energy of products with a factor in registers relative to others. At 8192³ in tf32 products with A and B swapped took 3.62 ms (nt) and 3.17 (nn), and others 3.05 and, with B transposed first, 3.13.
 const THROUGH_REGISTERS: f64 = 1.12;
 
 /// The share of the energy that blocks save which stay close to each other, for each byte of an element: more of their requests to the cache arrive together. At 8192³ the cache read 7 % fewer
@@ -36,21 +36,21 @@ const NORM: f64 = 4.5;
 impl Model<'_> {
     /// Seconds at the power limit of what takes `seconds` at full clock: all blocks take `steps` steps of `shared` wavefronts each.
     pub(super) fn at_its_power(&self, seconds: f64, steps: f64, shared: f64) -> f64 {
-        if self.anatomy.units != Units::Warpgroup {
+        if !self.config.is_wgmma() {
             return seconds;
         }
         let p = self.problem;
         let products = p.m as f64 * p.n as f64 * p.k as f64 * p.batch.count as f64;
         let bytes = steps * shared * WAVEFRONT;
-        let mut limit = products * of_a_product(self.anatomy.data_type) + bytes * OF_A_BYTE;
-        if self.anatomy.turns == Turns::Dealt {
-            limit *= DEALT;
+        let mut limit = products * of_a_product(self.config.data_type) + bytes * OF_A_BYTE;
+        if self.config.scheduler == Scheduler::Persistent(Order::Linear) {
+            limit *= LINEAR;
         }
-        if self.anatomy.is_through_registers() {
+        if self.config.is_through_registers() {
             limit *= THROUGH_REGISTERS;
         }
-        if stays_close(&self.anatomy) {
-            limit *= 1.0 - CLOSER * f64::from(self.anatomy.data_type.bytes());
+        if stays_close(&self.config) {
+            limit *= 1.0 - CLOSER * f64::from(self.config.data_type.bytes());
         }
         limit *= MULTIPROCESSORS / f64::from(self.machine.multiprocessors);
         (seconds.powf(NORM) + limit.powf(NORM)).powf(1.0 / NORM)
@@ -58,8 +58,8 @@ impl Model<'_> {
 }
 
 /// Whether blocks take tile after tile with so few stages that they stay close to each other.
-pub(in crate::select) fn stays_close(anatomy: &Anatomy) -> bool {
-    anatomy.units == Units::Warpgroup && anatomy.turns.are_several() && anatomy.stages < STAGES
+pub(in crate::select) fn stays_close(config: &Config) -> bool {
+    config.is_wgmma() && config.scheduler.is_persistent() && config.stages < STAGES
 }
 
 /// Seconds of a multiply-add: narrower factors need less energy.

@@ -1,7 +1,7 @@
 //! The whole: waves of blocks, what begins and ends them, and the launches.
 
 use super::{Bound, Estimate, Model};
-use crate::gemm::{Turns, Units};
+use crate::gemm::{Mainloop, Order, Scheduler};
 
 /// The blocks of a kernel on the multiprocessors, wave after wave.
 struct Waves {
@@ -28,12 +28,12 @@ const FIRST_STAGE: f64 = 0.853;
 /// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
 const STORE_IN_TURNS: f64 = 0.777;
 
-/// Clocks from the last product of a warpgroup that passes its turn on to the first of the next.
+/// Clocks from the last product of a warpgroup to the first of the other in a ping-pong schedule.
 const HANDOVER: f64 = 250.0;
 
-/// The share of their demands that exchanged products in tf32 take, whose first operand comes through registers, in tiles of more than 64 rows. With their launch, 312 candidates of 200 random products took
+/// The share of their demands that products with A and B swapped in tf32 take, whose first operand comes through registers, in tiles of more than 64 rows. With their launch, 312 candidates of 200 random products took
 /// 0.95 of the estimate without it.
-const EXCHANGED: f64 = 0.92;
+const SWAPPED: f64 = 0.92;
 
 /// The same of blocks with more sums than two warpgroups have: 192×192 tiles took 0.934 million clocks at 6144³ in bf16 and 128×256 tiles 0.929, where the demands of the former are 0.98 of
 /// the latter's; at 5120³ 1.15 times the estimate without this.
@@ -45,7 +45,7 @@ const MOST_SUMS: u32 = 128 * 256;
 const DRIFT: f64 = 0.06;
 const TOGETHER: f64 = 3.0;
 
-/// How much longer blocks that take tile after tile are for each share of their time in which memory brings what it has brought before, beyond one that costs
+/// How much longer persistent blocks are for each share of their time in which memory brings what it has brought before, beyond one that costs
 /// nothing: 192×192 tiles in 43×3 blocks took 1.65 ms at 8192³ and 13.35 at 16384³, 128×256 tiles in 16×8 blocks 1.52 and 12.28.
 const READ_AGAIN: f64 = 0.35;
 const COVERED_READS: f64 = 0.2;
@@ -71,10 +71,10 @@ impl Model<'_> {
         let resident = self.resident();
         let demands = self.demands();
         let slots = self.multiprocessors() * u64::from(resident);
-        let (full, rest) = if let Some(([rows, columns], turns)) = self.turns() {
+        let (full, rest) = if let Some(([rows, columns], each)) = self.persistent_grid() {
             // As many blocks as fit side by side, and as many more times as the multiprocessors are too few for them.
             let launched = u64::from(rows) * u64::from(columns);
-            (turns.saturating_mul(launched.div_ceil(slots)), 0)
+            (each.saturating_mul(launched.div_ceil(slots)), 0)
         } else {
             let launched = self.of_whole_clusters(blocks);
             (launched / slots, launched % slots)
@@ -87,7 +87,7 @@ impl Model<'_> {
             around: 0.0,
             blocks,
             resident,
-            waves: match self.turns() {
+            waves: match self.persistent_grid() {
                 Some(_) => full as f64,
                 None => self.of_whole_clusters(blocks) as f64 / slots as f64,
             },
@@ -101,7 +101,7 @@ impl Model<'_> {
             return estimate;
         }
         let (whole, last) = (waves.whole as f64, waves.last.0);
-        let parts = f64::from(self.anatomy.form.ordered_roles());
+        let parts = f64::from(self.config.parts_of_tile());
         let of_a_step = self.drifting(whole) * period + last_period * self.edge();
         let main = parts * steps as f64 * of_a_step;
         let of_a_wave = if waves.whole > 0 {
@@ -112,7 +112,7 @@ impl Model<'_> {
         let begin_and_end = self.begin() + self.store(of_a_wave) / parts;
         let begin_and_end = if parts > 1.0 {
             // What one warpgroup stores, it stores while another multiplies, as far as that takes as long.
-            let handover = if self.anatomy.overlaps() {
+            let handover = if self.config.overlaps() {
                 0.0
             } else {
                 HANDOVER
@@ -120,10 +120,10 @@ impl Model<'_> {
             let meanwhile = (parts - 1.0) * (steps as f64 * period + handover);
             let left = (self.store(1) / parts - meanwhile).max(0.0);
             begin_and_end + (parts * (whole + 1.0) - 1.0) * handover + whole * left
-        } else if self.anatomy.turns.are_several() {
+        } else if self.config.scheduler.is_persistent() {
             // The stages of the next tile are filled while this one is stored.
             begin_and_end + whole * STORE_IN_TURNS * self.store(1)
-        } else if self.anatomy.units == Units::Fma {
+        } else if self.config.is_fma() {
             // Other blocks cover it.
             begin_and_end + (begin_and_end + BEGIN_FMA) * whole / f64::from(resident)
         } else {
@@ -134,7 +134,7 @@ impl Model<'_> {
         let computing = (main + begin_and_end) * self.share_of_demands() / machine.clock;
         let (moved, again) = self.memory_bytes(whole + 1.0, slots.min(blocks));
         let memory = moved / machine.memory_bandwidth + machine.latency;
-        let computing = if self.anatomy.turns.are_several() {
+        let computing = if self.config.scheduler.is_persistent() {
             let share = again / machine.memory_bandwidth / computing;
             computing * (1.0 + READ_AGAIN * (share - COVERED_READS).max(0.0))
         } else {
@@ -155,11 +155,9 @@ impl Model<'_> {
 
     /// What a block takes of what its demands say.
     fn share_of_demands(&self) -> f64 {
-        if self.anatomy.is_through_registers() && self.anatomy.tile.0 > 64 {
-            EXCHANGED
-        } else if self.anatomy.units == Units::Warpgroup
-            && self.anatomy.tile.0 * self.anatomy.tile.1 > MOST_SUMS
-        {
+        if self.config.is_through_registers() && self.config.tile[0] > 64 {
+            SWAPPED
+        } else if self.config.is_wgmma() && self.config.tile[0] * self.config.tile[1] > MOST_SUMS {
             LARGE
         } else {
             1.0
@@ -170,7 +168,7 @@ impl Model<'_> {
     /// of `64x128x64-cluster8x1` took 20,400 clocks at 1000³ where 96 of `64x192x64` took 14,400, and on average a multiprocessor was busy for 11,000 and 10,000.
     pub(super) fn multiprocessors(&self) -> u64 {
         let all = u64::from(self.machine.multiprocessors);
-        let cluster = u64::from(self.anatomy.cluster_blocks()).max(1);
+        let cluster = u64::from(self.config.cluster_blocks()).max(1);
         let of_a_gpc = GPC / cluster * cluster;
         let able = all * of_a_gpc / GPC / cluster * cluster;
         able.max(1)
@@ -178,9 +176,9 @@ impl Model<'_> {
 
     /// So many blocks, with those without a tile that fill up clusters.
     fn of_whole_clusters(&self, blocks: u64) -> u64 {
-        let ((rows, cols), (down, across)) = (self.tiles(), self.anatomy.cluster);
+        let ((rows, cols), [down, across]) = (self.tiles(), self.config.cluster);
         let tiles = rows.saturating_mul(cols);
-        if self.anatomy.cluster_blocks() <= 1 || tiles == 0 {
+        if self.config.cluster_blocks() <= 1 || tiles == 0 {
             return blocks;
         }
         let whole = |n: u64, of: u32| n.next_multiple_of(of.into());
@@ -190,9 +188,9 @@ impl Model<'_> {
     /// The blocks of each multiprocessor, wave after wave: `full` waves of `resident` on each, and `rest` blocks.
     fn on_multiprocessors(&self, full: u64, rest: u64, resident: u64) -> Waves {
         let sms = self.multiprocessors();
-        if let Some(([rows, columns], _)) = self.turns() {
+        if let Some(([rows, columns], _)) = self.persistent_grid() {
             let (down, across) = self.tiles();
-            let busy = if self.anatomy.turns == Turns::Dealt {
+            let busy = if self.config.scheduler == Scheduler::Persistent(Order::Linear) {
                 down.saturating_mul(across).min(sms)
             } else {
                 down.min(rows.into()) * across.min(columns.into())
@@ -209,7 +207,7 @@ impl Model<'_> {
         } else {
             (full, (rest.div_ceil(sms), rest.min(sms)))
         };
-        if whole == 0 && self.anatomy.units != Units::Fma {
+        if whole == 0 && !self.config.is_fma() {
             last.0 = self.launched().div_ceil(sms).clamp(last.0, resident);
         }
         Waves {
@@ -223,9 +221,9 @@ impl Model<'_> {
     /// on multiprocessors like others: 108 tiles in groups of eight and four rows are 144 blocks, and some of 132 multiprocessors get two that multiply.
     fn launched(&self) -> u64 {
         let ((rows, cols), (_, split), p) = (self.tiles(), self.split(), self.problem);
-        match self.anatomy.group {
+        match self.config.rows_together() {
             Some(group) if split == 1 && p.batch.count == 1 && rows > 0 && cols > 0 => {
-                let group = u64::from(group).min(rows);
+                let group = group.min(rows);
                 let before = (rows.div_ceil(group) - 1) * group;
                 before.saturating_mul(cols) + (cols - 1).saturating_mul(group) + rows - before
             }
@@ -238,7 +236,7 @@ impl Model<'_> {
 
     /// The number of full waves, with the later ones lengthened by the drift of blocks.
     fn drifting(&self, waves: f64) -> f64 {
-        let drift = if self.anatomy.units == Units::Warpgroup && !self.anatomy.turns.are_several() {
+        let drift = if self.config.is_wgmma() && !self.config.scheduler.is_persistent() {
             DRIFT
         } else {
             0.0
@@ -248,24 +246,26 @@ impl Model<'_> {
 
     /// Clocks until the first step of a block.
     fn begin(&self) -> f64 {
-        match self.anatomy.units {
-            Units::Fma => self.latency(),
-            Units::Warpgroup => FIRST_STAGE * self.latency(),
-            Units::Tensor => COLD * f64::from(self.anatomy.sums_of_a_lane()),
+        match self.config.mainloop {
+            Mainloop::Simt { .. } | Mainloop::Maxas(_) | Mainloop::OuterProduct(_) => {
+                self.latency()
+            }
+            Mainloop::Wgmma(_) => FIRST_STAGE * self.latency(),
+            Mainloop::MmaSync { .. } => COLD * f64::from(self.config.sums_of_a_lane()),
         }
     }
 
     /// How much longer blocks of the last wave take.
     fn edge(&self) -> f64 {
-        let (a, p) = (&self.anatomy, self.problem);
-        let (m, n, _) = a.tile;
+        let (a, p) = (&self.config, self.problem);
+        let [m, n, _] = a.tile;
         let ragged = !p.m.is_multiple_of(m.into()) || !p.n.is_multiple_of(n.into());
-        match a.units {
+        match a.mainloop {
             _ if !ragged => 1.0,
-            Units::Warpgroup => 1.0,
-            Units::Fma if a.asynchronous => EDGE_FMA,
-            Units::Fma => EDGE_OF_REGISTERS,
-            Units::Tensor => EDGE,
+            Mainloop::Wgmma(_) => 1.0,
+            Mainloop::Simt { .. } => EDGE_FMA,
+            Mainloop::Maxas(_) | Mainloop::OuterProduct(_) => EDGE_OF_REGISTERS,
+            Mainloop::MmaSync { .. } => EDGE,
         }
     }
 }

@@ -18,27 +18,27 @@ use layout_codegen::ir::instructions::{
     Address, Addresses, Alternating, Cache, Choice, Class, Extent, Instructions, Logic, Reg, Role,
     Stride, Type,
 };
-use layout_codegen::ir::{Axis, Cmp, Element, Entry, Kernel};
+use layout_codegen::ir::{Cmp, Element, Entry, Kernel};
 use layout_codegen::view::View;
-use layout_core::Layout;
 
 use super::maps::{BYTES, K_STEP, Maps, Side};
-use super::{GRID_Y, SgemmPlan, sides};
+use super::{Maxas, sides};
 use crate::gemm::epilogue::{self, End, Finish, Types};
-use crate::gemm::fused::Family;
-use crate::gemm::one_kernel::output;
-use crate::gemm::{DataType, LIMIT, Operands, Plan, PlanError};
+use crate::gemm::one_kernel::{OneKernel as _, output};
+use crate::gemm::scheduler::TileSchedule;
+use crate::gemm::{DataType, LIMIT, Operands, PlanError};
 
 const ZERO: f32 = 0.0;
 
 /// The kernel.
 pub(super) fn entry(
-    plan: SgemmPlan,
+    plan: Maxas,
+    name: &str,
     finish: &dyn Finish,
     operands: Operands,
 ) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&plan.entry_name_with(finish, operands), plan.threads());
+    let mut k = Kernel::new(name, plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, f32, row-major, {operands}"
     ));
@@ -159,19 +159,8 @@ impl<'a> Gemm<'a> {
         k.reserve_shared(2 * stage_bytes as u64, 2 * stage_bytes as u32, false);
 
         let tid = k.thread();
-        let bx = k.block_index(Axis::X, (hi / w) as u64 + 1);
-        let (by, bz) = (
-            k.block_index(Axis::Y, GRID_Y),
-            k.block_index(Axis::Z, (hi / w) as u64 / GRID_Y + 1),
-        );
-        let grid = Layout::flat(&[GRID_Y as i64, 1], &[1, GRID_Y as i64])?;
-        let tile_y = k.index(&grid, &[by, bz])?;
-        let corner = Layout::mode(1, w)?;
-        let x0 = k.index(&corner, &[bx])?;
-        let y0 = k.index(&corner, &[tile_y])?;
-
-        k.launch_tiles(bx, n, w);
-        k.launch_tiles(tile_y, m, w);
+        let tile = TileSchedule::Columns.tile(k, [m, n], (w, w))?;
+        let (x0, y0) = (tile.col, tile.row);
 
         let half = k.constant(threads / 2);
         let loads_x = k.compare(Cmp::Lt, tid, half);

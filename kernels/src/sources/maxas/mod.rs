@@ -12,47 +12,37 @@ mod kernel;
 pub mod maps;
 use std::fmt;
 
-use layout_codegen::Arch;
 use layout_codegen::ir::Entry;
 
-use crate::gemm::epilogue::{Finish, Function, check};
-use crate::gemm::fused::Family;
+use crate::gemm::epilogue::Finish;
 use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
 use crate::gemm::{
-    Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Trans, Turns, Units,
+    Config, DataType, Mainloop, NamedLayout, Obligation, Operands, PlanError, Scheduler, Trans,
 };
 use maps::{Maps, Side};
 
-/// Blocks along the y axis of a grid; more tiles go to the z axis.
-const GRID_Y: u64 = 65_535;
-
-/// One of the two plans.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct SgemmPlan {
+/// One of the two kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Maxas {
     /// Rows and columns of C that a block computes: 64 or 128.
     tile: u32,
 }
 
-impl SgemmPlan {
+impl Maxas {
     /// 64 threads, 64×64.
-    pub const MAXAS_64: Self = Self { tile: 64 };
+    pub const SGEMM_64: Self = Self { tile: 64 };
     /// 256 threads, 128×128.
-    pub const MAXAS_128: Self = Self { tile: 128 };
-    /// Both plans.
-    pub const ALL: [Self; 2] = [Self::MAXAS_64, Self::MAXAS_128];
+    pub const SGEMM_128: Self = Self { tile: 128 };
+    /// Both kernels.
+    pub const ALL: [Self; 2] = [Self::SGEMM_64, Self::SGEMM_128];
 
-    /// The plan's name.
-    pub fn label(self) -> &'static str {
-        if self.tile == 64 {
-            "sgemm-maxas-64"
-        } else {
-            "sgemm-maxas-128"
-        }
+    /// Threads of a block.
+    pub const fn threads(self) -> u32 {
+        self.tile * self.tile / 64
     }
 
-    /// The maps of this plan.
+    /// Its maps.
     ///
     /// # Errors
     ///
@@ -62,9 +52,23 @@ impl SgemmPlan {
     }
 }
 
-impl fmt::Display for SgemmPlan {
+impl fmt::Display for Maxas {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label())
+        write!(f, "sgemm-maxas-{}", self.tile)
+    }
+}
+
+impl From<Maxas> for Config {
+    fn from(kernel: Maxas) -> Self {
+        Self {
+            data_type: DataType::F32,
+            mainloop: Mainloop::Maxas(kernel),
+            tile: [kernel.tile, kernel.tile, maps::K_STEP as u32],
+            stages: 2,
+            scheduler: Scheduler::Grid,
+            cluster: [1, 1],
+            swap_ab: false,
+        }
     }
 }
 
@@ -76,81 +80,7 @@ fn sides(operands: Operands) -> [(Side, bool); 2] {
     ]
 }
 
-impl SgemmPlan {
-    /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
-    /// [`MmaPlan::with_epilogue`](crate::gemm::mma_sync::MmaPlan::with_epilogue), but each fragment is one element of C.
-    ///
-    /// ```
-    /// use layout_codegen::Arch;
-    /// use tilewright_kernels::gemm::epilogue::Function;
-    /// use tilewright_kernels::sources::maxas::SgemmPlan;
-    /// use tilewright_kernels::gemm::{Operands, Plan};
-    /// use layout_codegen::ir::Element;
-    ///
-    /// // The sum and a residual, stored as f16.
-    /// let residual = Function::new("residual", |k, c| {
-    ///     let residual = c.matrix::<f32>(k, "residual")?;
-    ///     for (j, (sum, more)) in c.values(k)?.into_iter().zip(residual).enumerate() {
-    ///         let sum = sum.add(k, more);
-    ///         c.set(k, j, sum)?;
-    ///     }
-    ///     Ok(())
-    /// })
-    /// .matrix("residual", Element::F32)
-    /// .output(Element::F16);
-    /// let plan = SgemmPlan::MAXAS_128.with_epilogue(residual)?;
-    /// assert_eq!(plan.emit(Operands::ALL[0], Arch(75))?.kernel, "sgemm_maxas_128_nn_residual");
-    /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
-    pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
-        check(&function, DataType::F32)?;
-        Ok(FusedPlan::new(self, function))
-    }
-}
-
-impl Plan for SgemmPlan {
-    fn name(&self) -> String {
-        self.label().to_owned()
-    }
-
-    fn data_type(&self) -> DataType {
-        DataType::F32
-    }
-
-    fn min_arch(&self) -> Arch {
-        Arch(75)
-    }
-
-    fn tile(&self) -> (u32, u32, u32) {
-        (self.tile, self.tile, maps::K_STEP as u32)
-    }
-
-    fn threads(&self) -> u32 {
-        self.tile * self.tile / 64
-    }
-
-    fn anatomy(&self) -> Anatomy {
-        // As square as can be: of these kernels the model of time needs the number of warps, not their arrangement.
-        let warps = if self.tile == 64 { (1, 2) } else { (2, 4) };
-        Anatomy {
-            data_type: DataType::F32,
-            units: Units::Fma,
-            tile: self.tile(),
-            warps,
-            stages: 2,
-            instruction: (32, 1, 1),
-            asynchronous: false,
-            group: None,
-            turns: Turns::One,
-            form: Form::Plain,
-            cluster: (1, 1),
-        }
-    }
-
+impl OneKernel for Maxas {
     fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {
         let maps = self.maps()?;
         let w = self.tile;
@@ -227,37 +157,12 @@ impl Plan for SgemmPlan {
         Ok(claims)
     }
 
-    fn entry_name(&self, operands: Operands) -> String {
-        self.entry_name_with(&self.linear(), operands)
-    }
-
-    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        self.entries_with(&self.linear(), operands, arch)
-    }
-
-    /// None: its stages are declared in the kernel.
-    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
-        Ok(0)
-    }
-
-    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.adapt_with(&self.linear(), problem, schedule)?;
-        Ok(Box::new(*self))
-    }
-
-    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launch_with(&self.linear(), problem)
-    }
-}
-
-impl OneKernel for SgemmPlan {
-    fn kernel(&self, finish: &dyn Finish, operands: Operands) -> Result<Entry, PlanError> {
-        kernel::entry(*self, finish, operands)
-    }
-
-    fn grid(&self, problem: &Gemm) -> Result<[u64; 3], PlanError> {
-        let tile = u64::from(self.tile);
-        let (x, y) = (problem.n.div_ceil(tile), problem.m.div_ceil(tile));
-        Ok([x, y.min(GRID_Y), y.div_ceil(GRID_Y)])
+    fn entry(
+        &self,
+        name: &str,
+        finish: &dyn Finish,
+        operands: Operands,
+    ) -> Result<Entry, PlanError> {
+        kernel::entry(*self, name, finish, operands)
     }
 }

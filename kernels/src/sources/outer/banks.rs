@@ -6,7 +6,7 @@
 use layout_core::Layout;
 use layout_core::banks::{AMD_GCN, AMD_R700, Access, BankModel, LANES, NVIDIA, wavefronts};
 
-use super::OuterPlan;
+use super::OuterProduct;
 use super::maps::{DEPTH, Maps, STAGES, Staging, TILE};
 use super::side::Side;
 use crate::gemm::{Obligation, Operands, PlanError, Refusal};
@@ -47,11 +47,11 @@ fn access(is_load: bool, bytes: i64) -> Access {
 
 /// The wavefronts of each store and read of a stage on each memory.
 pub(super) fn claims(
-    plan: OuterPlan,
+    plan: OuterProduct,
     maps: &Maps,
     operands: Operands,
 ) -> Result<Vec<Obligation>, PlanError> {
-    let is_r700 = plan.staging == Staging::R700;
+    let is_r700 = plan.staging() == Staging::R700;
     let mut models = vec![&NVIDIA, &AMD_GCN];
     if is_r700 {
         models.push(&AMD_R700);

@@ -24,23 +24,23 @@ use layout_codegen::ir::{Cmp, Entry, Kernel};
 use layout_codegen::view::View;
 use layout_core::Layout;
 
-use super::OuterPlan;
+use super::OuterProduct;
 use super::maps::{DEPTH, Maps, STAGES, TILE};
 use super::side::Side;
 use crate::gemm::epilogue::{self, End, Finish, Types, scalar_type};
-use crate::gemm::fused::Family;
-use crate::gemm::one_kernel::output;
-use crate::gemm::raster::Raster;
-use crate::gemm::{LIMIT, Operands, Plan, PlanError};
+use crate::gemm::one_kernel::{OneKernel as _, output};
+use crate::gemm::scheduler::TileSchedule;
+use crate::gemm::{LIMIT, Operands, PlanError};
 
 /// The kernel.
 pub(super) fn entry(
-    plan: OuterPlan,
+    plan: OuterProduct,
+    name: &str,
     finish: &dyn Finish,
     operands: Operands,
 ) -> Result<Entry, PlanError> {
     let maps = plan.maps()?;
-    let mut k = Kernel::new(&plan.entry_name_with(finish, operands), plan.threads());
+    let mut k = Kernel::new(name, plan.threads());
     k.describe(format!(
         "{plan}: C = alpha op(A) op(B) + beta C, {}, row-major, {operands}",
         plan.data_type()
@@ -112,7 +112,7 @@ struct Gemm<'a> {
 impl<'a> Gemm<'a> {
     fn new(
         k: &'a mut Kernel,
-        plan: OuterPlan,
+        plan: OuterProduct,
         maps: &'a Maps,
         finish: &'a dyn Finish,
         operands: Operands,
@@ -138,7 +138,7 @@ impl<'a> Gemm<'a> {
         };
         k.reserve_shared(maps.shared_bytes() as u64, 1024, false);
         let tid = k.thread();
-        let tile = Raster::Grouped.tile(k, [m, n], (TILE, TILE))?;
+        let tile = TileSchedule::Groups.tile(k, [m, n], (TILE, TILE))?;
         let (row0, col0) = (tile.row, tile.col);
         // The last group of rows may reach beyond C. A block there has empty sums and nothing to store; it does not leave, since OpenCL's
         // barriers are met by all threads, and not every compiler gets a barrier in a branch right.

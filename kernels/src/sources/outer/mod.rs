@@ -20,13 +20,12 @@
 //!
 //! ```
 //! use layout_codegen::Arch;
-//! use tilewright_kernels::sources::outer::OuterPlan;
-//! use tilewright_kernels::gemm::{Operands, Plan};
+//! use tilewright_kernels::gemm::{Config, Operands};
 //!
-//! let plan = OuterPlan::DGEMM_4X4;
-//! assert_eq!((plan.tile(), plan.threads()), ((64, 64, 8), 256));
+//! let config: Config = "dgemm-4x4".parse()?;
+//! assert_eq!((config.tile, config.threads()), ([64, 64, 8], 256));
 //! let tn: Operands = "tn".parse()?;
-//! let kernel = plan.emit(tn, Arch(75))?;
+//! let kernel = config.kernel().emit(tn, Arch(75))?;
 //! assert_eq!(kernel.kernel, "dgemm_4x4_tn");
 //! assert!(kernel.proof.accesses.iter().all(|a| a.wavefronts == a.ideal));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -39,143 +38,94 @@ pub mod r700;
 mod side;
 use std::fmt;
 
-use layout_codegen::Arch;
 use layout_codegen::ir::Entry;
 
-use crate::gemm::epilogue::{Finish, Function, check};
-use crate::gemm::fused::Family;
+use crate::gemm::epilogue::Finish;
 use crate::gemm::obligation::{fetches_what_is_needed, one_to_one};
 use crate::gemm::one_kernel::OneKernel;
-use crate::gemm::raster::{GROUP, Raster};
 use crate::gemm::{
-    Anatomy, DataType, Form, FusedPlan, Gemm, Launch, NamedLayout, Obligation, Operands, Plan,
-    PlanError, Schedule, Turns, Units,
+    Config, DataType, Mainloop, NamedLayout, Obligation, Operands, PlanError, Scheduler,
 };
 use maps::{DEPTH, Maps, STAGES, Staging, TILE};
 pub use side::Side;
 
-/// A plan of outer products.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct OuterPlan {
-    label: &'static str,
-    data_type: DataType,
-    staging: Staging,
+/// A kernel of outer products.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OuterProduct {
+    /// f64, 256 threads with 4×4 sums each.
+    Dgemm4x4,
+    /// f32, 64 threads with 8×8 sums each, stages by the R700's write map.
+    SgemmR700,
 }
 
-impl OuterPlan {
-    /// f64, 256 threads with 4×4 sums each.
-    pub const DGEMM_4X4: Self = Self {
-        label: "dgemm-4x4",
-        data_type: DataType::F64,
-        staging: Staging::Rows,
-    };
-    /// f32, 64 threads with 8×8 sums each, stages by the R700's write map.
-    pub const SGEMM_R700_64: Self = Self {
-        label: "sgemm-r700-64",
-        data_type: DataType::F32,
-        staging: Staging::R700,
-    };
-    /// Both plans.
-    pub const ALL: [Self; 2] = [Self::DGEMM_4X4, Self::SGEMM_R700_64];
+impl OuterProduct {
+    /// Both kernels.
+    pub const ALL: [Self; 2] = [Self::Dgemm4x4, Self::SgemmR700];
 
-    /// The plan's name.
-    pub fn label(self) -> &'static str {
-        self.label
+    /// The type it computes in.
+    pub const fn data_type(self) -> DataType {
+        match self {
+            Self::Dgemm4x4 => DataType::F64,
+            Self::SgemmR700 => DataType::F32,
+        }
     }
 
-    /// The maps of this plan.
+    /// How tiles lie in shared memory.
+    const fn staging(self) -> Staging {
+        match self {
+            Self::Dgemm4x4 => Staging::Rows,
+            Self::SgemmR700 => Staging::R700,
+        }
+    }
+
+    /// Threads of a block.
+    pub const fn threads(self) -> u32 {
+        let vectors = TILE as u32 / 2 * self.data_type().bytes() / 16;
+        vectors * vectors
+    }
+
+    /// Its maps.
     ///
     /// # Errors
     ///
     /// An operation of the algebra that refused.
     pub fn maps(self) -> Result<Maps, PlanError> {
-        Maps::new(self.data_type.bytes().into(), self.staging)
-    }
-
-    /// This plan with a function of your own as its epilogue, in place of α and β. It is used like
-    /// [`MmaPlan::with_epilogue`](crate::gemm::mma_sync::MmaPlan::with_epilogue).
-    ///
-    /// ```
-    /// use layout_codegen::Arch;
-    /// use tilewright_kernels::gemm::epilogue::Function;
-    /// use tilewright_kernels::sources::outer::OuterPlan;
-    /// use tilewright_kernels::gemm::{Operands, Plan};
-    ///
-    /// let twice = Function::new("twice", |k, c| {
-    ///     for (j, sum) in c.values::<f64>(k)?.into_iter().enumerate() {
-    ///         let twice = sum.add(k, sum);
-    ///         c.set(k, j, twice)?;
-    ///     }
-    ///     Ok(())
-    /// });
-    /// let plan = OuterPlan::DGEMM_4X4.with_epilogue(twice)?;
-    /// assert_eq!(plan.emit(Operands::ALL[0], Arch(75))?.kernel, "dgemm_4x4_nn_twice");
-    /// # Ok::<(), tilewright_kernels::gemm::PlanError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`PlanError::Epilogue`] for names that are not letters, digits and underscores, or are used twice, and for types that are not converted.
-    pub fn with_epilogue(self, function: Function) -> Result<FusedPlan, PlanError> {
-        check(&function, self.data_type)?;
-        Ok(FusedPlan::new(self, function))
+        Maps::new(self.data_type().bytes().into(), self.staging())
     }
 
     /// Blocks that share a multiprocessor: 512 threads of 128 registers, or 384 of 168.
-    fn blocks(self) -> u32 {
-        match self.staging {
-            Staging::Rows => 2,
-            Staging::R700 => 6,
+    const fn blocks(self) -> u32 {
+        match self {
+            Self::Dgemm4x4 => 2,
+            Self::SgemmR700 => 6,
         }
     }
 }
 
-impl fmt::Display for OuterPlan {
+impl fmt::Display for OuterProduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label)
+        f.write_str(match self {
+            Self::Dgemm4x4 => "dgemm-4x4",
+            Self::SgemmR700 => "sgemm-r700-64",
+        })
     }
 }
 
-impl Plan for OuterPlan {
-    fn name(&self) -> String {
-        self.label.to_owned()
-    }
-
-    fn data_type(&self) -> DataType {
-        self.data_type
-    }
-
-    fn min_arch(&self) -> Arch {
-        Arch(75)
-    }
-
-    fn tile(&self) -> (u32, u32, u32) {
-        (TILE as u32, TILE as u32, DEPTH as u32)
-    }
-
-    fn threads(&self) -> u32 {
-        let vectors = TILE / 2 * i64::from(self.data_type.bytes()) / 16;
-        (vectors * vectors) as u32
-    }
-
-    fn anatomy(&self) -> Anatomy {
-        // As square as can be: of FMA kernels the model of time needs the number of warps, not their arrangement.
-        let warps = if self.threads() == 64 { (1, 2) } else { (2, 4) };
-        Anatomy {
-            data_type: self.data_type,
-            units: Units::Fma,
-            tile: self.tile(),
-            warps,
+impl From<OuterProduct> for Config {
+    fn from(kernel: OuterProduct) -> Self {
+        Self {
+            data_type: kernel.data_type(),
+            mainloop: Mainloop::OuterProduct(kernel),
+            tile: [TILE as u32, TILE as u32, DEPTH as u32],
             stages: STAGES as u32,
-            instruction: (32, 1, 1),
-            asynchronous: false,
-            group: Some(GROUP as u32),
-            turns: Turns::One,
-            form: Form::Plain,
-            cluster: (1, 1),
+            scheduler: Scheduler::Grid,
+            cluster: [1, 1],
+            swap_ab: false,
         }
     }
+}
 
+impl OneKernel for OuterProduct {
     fn layouts(&self, operands: Operands) -> Result<Vec<NamedLayout>, PlanError> {
         let maps = self.maps()?;
         let q = TILE / 2 / maps.vector;
@@ -184,7 +134,7 @@ impl Plan for OuterPlan {
             layout: maps.owners.to_string(),
             meaning: format!("thread -> (x vector, y vector) of its sums, as x + {q}*y"),
         }];
-        if self.staging == Staging::R700 {
+        if self.staging() == Staging::R700 {
             all.push(NamedLayout {
                 name: "r700",
                 layout: r700::writes()?.to_string(),
@@ -254,48 +204,23 @@ impl Plan for OuterPlan {
                 TILE * DEPTH,
             )?);
         }
-        if self.staging == Staging::R700 {
+        if self.staging() == Staging::R700 {
             claims.push(r700::fills()?);
         }
         claims.extend(banks::claims(*self, &maps, operands)?);
         Ok(claims)
     }
 
-    fn entry_name(&self, operands: Operands) -> String {
-        self.entry_name_with(&self.linear(), operands)
-    }
-
-    fn entries(&self, operands: Operands, arch: Arch) -> Result<Vec<Entry>, PlanError> {
-        self.entries_with(&self.linear(), operands, arch)
+    fn entry(
+        &self,
+        name: &str,
+        finish: &dyn Finish,
+        operands: Operands,
+    ) -> Result<Entry, PlanError> {
+        kernel::entry(*self, name, finish, operands)
     }
 
     fn source_mix(&self) -> Option<(&'static str, f64)> {
-        (*self == Self::DGEMM_4X4).then_some(("the HD 7970 walk-through", 0.57))
-    }
-
-    /// None: its stages are declared in the kernel.
-    fn shared_bytes(&self, _: Operands) -> Result<u32, PlanError> {
-        Ok(0)
-    }
-
-    fn adapt(&self, problem: &Gemm, schedule: Schedule) -> Result<Box<dyn Plan>, PlanError> {
-        self.adapt_with(&self.linear(), problem, schedule)?;
-        Ok(Box::new(*self))
-    }
-
-    fn launch(&self, problem: &Gemm) -> Result<Option<Launch>, PlanError> {
-        self.launch_with(&self.linear(), problem)
-    }
-}
-
-impl OneKernel for OuterPlan {
-    fn kernel(&self, finish: &dyn Finish, operands: Operands) -> Result<Entry, PlanError> {
-        kernel::entry(*self, finish, operands)
-    }
-
-    fn grid(&self, problem: &Gemm) -> Result<[u64; 3], PlanError> {
-        let tile = TILE as u64;
-        let size = (problem.m, problem.n);
-        Ok(Raster::Grouped.grid(size, (tile, tile), ("batch", 1))?)
+        (*self == Self::Dgemm4x4).then_some(("the HD 7970 walk-through", 0.57))
     }
 }

@@ -1,8 +1,7 @@
 //! A stage is released one use later: what must be complete then, and what the producer waits for.
 
 use crate::Arch;
-use crate::gemm::Operands;
-use crate::gemm::registry::plan_named;
+use crate::gemm::{Config, Operands};
 use crate::ir::{Entry, Factor, Hopper, Inst, Node, OrderArrival, Reg, Side};
 use crate::prove::prove;
 
@@ -44,7 +43,7 @@ fn position(list: &mut [Node], is: impl Fn(&Hopper) -> bool) -> Option<usize> {
 
 /// The kernel of a plan that multiplies.
 fn product(plan: &str) -> Entry {
-    let plan = plan_named(plan).expect("listed");
+    let plan = plan.parse::<Config>().expect("listed").kernel();
     let nn = Operands::ALL[0];
     let mut entries = plan.entries(nn, Arch(90)).expect("it is built");
     let name = plan.entry_name(nn);
@@ -62,11 +61,11 @@ fn with(plan: &str, change: impl FnOnce(&mut Entry)) -> Result<(), (String, Stri
         .map_err(|e| (e.code().to_owned(), e.to_string()))
 }
 
-const SWAPPED: &str = "wgmma-tf32-256x128x32-swapped";
+const SWAPPED: &str = "wgmma-tf32-256x128x32+swapab";
 
 const PLANS: [&str; 3] = [
     "wgmma-f16-64x128x128",
-    "wgmma-f16-128x256x64-persistent",
+    "wgmma-f16-128x256x64+persistent",
     SWAPPED,
 ];
 
@@ -137,7 +136,7 @@ fn the_producer_waits_for_the_arrival_that_releases_its_stage() {
 
 #[test]
 fn a_fragment_is_not_a_register_of_sums() {
-    let plan = "wgmma-tf32-256x128x32-swapped";
+    let plan = "wgmma-tf32-256x128x32+swapab";
     let change = |entry: &mut Entry| {
         let mut done = false;
         lists(&mut entry.nodes, &mut |list| {
@@ -182,7 +181,7 @@ fn all_products(entry: &mut Entry, begin: bool) {
 
 #[test]
 fn no_sum_is_lost_and_none_counts_twice() {
-    let plan = "wgmma-e4m3-128x128x128-promoted";
+    let plan = "wgmma-e4m3-128x128x128+promoted";
     assert_eq!(with(plan, |_| {}), Ok(()));
     let (code, text) = with(plan, |e| all_products(e, true)).expect_err("refused");
     assert_eq!(code, "lost", "{text}");
@@ -273,7 +272,7 @@ fn fragments_are_left_alone_while_products_read_them() {
     assert_eq!(code, "fence", "{text}");
 }
 
-const PING_PONG: &str = "wgmma-f16-256x128x64-pingpong";
+const PING_PONG: &str = "wgmma-f16-256x128x64+pingpong";
 
 /// What the prover says of the kernel with a ping-pong schedule, with a change to the nodes of a consumer.
 fn refused_run(change: impl Fn(&mut Vec<Node>, usize)) -> String {
@@ -447,7 +446,7 @@ fn a_role_arrives_once() {
     );
 }
 
-const OVERLAPPING: &str = "wgmma-e4m3-256x144x128-pingpong-dealt";
+const OVERLAPPING: &str = "wgmma-e4m3-256x144x128+pingpong+linear";
 
 fn arrives_in_order(what: OrderArrival) -> impl Fn(&Hopper) -> bool {
     move |h| matches!(h, Hopper::Pass { what: passed, .. } if *passed == what)

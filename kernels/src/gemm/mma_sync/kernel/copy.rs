@@ -48,7 +48,7 @@ impl Gemm<'_> {
             self.k.begin_if(Pred::from(absent).not(), true);
             self.k.name_branch("absent", "copied");
         }
-        let tile = self.k.constant(self.plan.depth);
+        let tile = self.k.constant(self.plan.depth());
         let end = self.k.add(at, tile);
         let whole = self.k.compare(Cmp::Le, end, self.depth);
         let fast = self.k.combine(Logic::And, whole, self.inside, level);
@@ -132,7 +132,7 @@ impl Gemm<'_> {
     /// Whether there are groups of asynchronous copies. Where all copies of multiply-adds go through registers, a group takes an issue slot for nothing.
     pub(super) fn has_groups(&self) -> bool {
         let any = self.sides.iter().any(|s| s.maps.copies.asynchronous);
-        self.plan.has_cp_async() && (any || !self.plan.is_fma())
+        self.plan.is_asynchronous() && (any || !self.plan.is_fma())
     }
 
     /// Vectors `range` of this thread's of one operand; at an edge, each with what of it is inside. Returns what is still to be stored.
@@ -153,12 +153,12 @@ impl Gemm<'_> {
         let hoisted = carried.is_some();
         let mut targets = Vec::new();
         if hoisted {
-            // Addresses in shared memory are the same in every turn: they stand before the loop.
+            // Addresses in shared memory are the same in every iteration: they stand before the loop.
             for v in range.clone() {
                 targets.push(self.targets(i, v, (stage, k_at))?);
             }
         }
-        // Nothing of this is needed elsewhere; but where k is contiguous, tiles differ by immediates, and from row to row it is as far in every turn.
+        // Nothing of this is needed elsewhere; but where k is contiguous, tiles differ by immediates, and from row to row it is as far in every iteration.
         if !hoisted {
             self.k.open_region();
         }
@@ -237,10 +237,10 @@ impl Gemm<'_> {
     pub(super) fn is_all_through_registers(&self) -> bool {
         let wide = self.plan.variant.copies.iter().all(|&bytes| bytes == 16);
         let all = self.sides.iter().all(|s| s.maps.transposes);
-        wide && all && self.plan.sums_of_a_thread() >= 64 && self.plan.depth >= 16
+        wide && all && self.plan.sums_of_a_thread() >= 64 && self.plan.depth() >= 16
     }
 
-    /// The operands from where the tile at the loop's counter begins: addresses that advance once a turn, and what is added to them stands before the
+    /// The operands from where the tile at the loop's counter begins: addresses that advance once an iteration, and what is added to them stands before the
     /// loop. Where all go through registers: 92.1 instead of 89.0 % of the loop are products, and on an H100 it is faster (0.93 of cuBLAS instead of 0.92).
     /// With `cp.async` it was slower in every case (tn 0.94 instead of 1.00), since ptxas then assigns registers with more bank conflicts.
     pub(super) fn carry(&mut self, of: &LoopHandle) -> Result<(), PlanError> {

@@ -232,7 +232,7 @@ impl Gemm<'_> {
             return;
         }
         let (rows, columns) = (self.put_apart(0, &f.a), self.put_apart(1, &f.b));
-        let instruction = Arc::new(self.plan.instruction());
+        let instruction = Arc::new(self.plan.instruction_atom());
         let [per_a, per_b, _] = instruction.registers().map(|n| n as usize);
         for (a, row) in rows.iter().zip(acc) {
             for (b, sums) in columns.iter().zip(row) {

@@ -35,10 +35,10 @@ impl Gemm<'_> {
     /// What all vectors of a lane have in common.
     pub(super) fn lane_of_c(&mut self) -> Result<Lane, PlanError> {
         let st = &self.maps.staging;
-        let (tm, tn) = self.plan.tile;
+        let (tm, tn) = self.plan.tile_of_c();
         let [row0, col0] = [0, 1].map(|i: usize| self.spans[i].moved_back(self.k).0);
         let mut own = |at: Expr, span: usize, tile: i64| {
-            // Where the tile was dealt out; a remainder of a power of two costs less than a register through the main loop, another one more.
+            // Where the tile lies before it is moved back; a remainder of a power of two costs less than a register through the main loop, another one more.
             if tile.count_ones() == 1 {
                 first_own(self.k, at, tile)
             } else {

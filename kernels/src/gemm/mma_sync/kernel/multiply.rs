@@ -13,18 +13,18 @@ impl Gemm<'_> {
     /// Copies of the first tiles into all stages but the last.
     pub(super) fn fill(&mut self) -> Result<(), PlanError> {
         self.k.comment("the first tiles");
-        for s in 0..self.plan.stages - 1 {
-            let tile = self.k.constant(s * self.plan.depth);
+        for s in 0..self.plan.wanted_stages() - 1 {
+            let tile = self.k.constant(s * self.plan.depth());
             let zero = self.k.constant(0);
             self.copy_tile(zero, tile, s, 0, s > 0)?;
         }
         Ok(())
     }
 
-    /// The loop over k, `stages` tiles a turn, so that every stage is an immediate: once without a branch, for as long as every
+    /// The loop over k, `stages` tiles an iteration, so that every stage is an immediate: once without a branch, for as long as every
     /// tile that is copied is whole, and once more for the rest.
     pub(super) fn main_loop(&mut self, acc: &[Vec<Vec<Reg>>]) -> Result<(), PlanError> {
-        let (stages, depth) = (self.plan.stages, self.plan.depth);
+        let (stages, depth) = (self.plan.wanted_stages(), self.plan.depth());
         let buffers = [self.fragments(), self.fragments()];
         self.wait(stages - 2);
         self.k.barrier();
@@ -32,7 +32,7 @@ impl Gemm<'_> {
         let first = self.k.constant(0);
         self.fetch(&buffers[0], Tile { stage: 0, first }, 0)?;
 
-        // A turn copies up to 2·stages − 2 tiles ahead.
+        // An iteration copies up to 2·stages − 2 tiles ahead.
         let ahead = self.k.constant((2 * stages - 1) * depth);
         let enough = self.k.compare(Cmp::Ge, self.depth, ahead);
         let whole = self.k.combine(Logic::And, enough, self.inside, 0);
@@ -71,7 +71,7 @@ impl Gemm<'_> {
         buffers: &[Fragments; 2],
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
-        let (stages, depth) = (self.plan.stages, self.plan.depth);
+        let (stages, depth) = (self.plan.wanted_stages(), self.plan.depth());
         let steps = depth / self.k_step();
         let next = (s + stages - 1) % stages;
         let offset = self.k.constant((s + stages - 1) * depth);
@@ -136,20 +136,20 @@ impl Gemm<'_> {
         Ok(flying)
     }
 
-    /// Waits until tile `s` of the turn has arrived, and fetches its first fragments. All that is in flight but the youngest tiles has
+    /// Waits until tile `s` of the iteration has arrived, and fetches its first fragments. All that is in flight but the youngest tiles has
     /// arrived, and nobody reads the stage any more that is filled next.
     fn arrive(&mut self, of: &LoopHandle, s: i64, into: &Fragments) -> Result<(), PlanError> {
-        self.wait(self.plan.stages - 2);
+        self.wait(self.plan.wanted_stages() - 2);
         self.k.barrier();
         let tile = self.tile(of, s);
         self.fetch(into, tile, 0)
     }
 
-    /// Tile `s` of a turn, or the first of the next.
+    /// Tile `s` of an iteration, or the first of the next.
     fn tile(&mut self, of: &LoopHandle, s: i64) -> Tile {
-        let offset = self.k.constant(s * self.plan.depth);
+        let offset = self.k.constant(s * self.plan.depth());
         Tile {
-            stage: s % self.plan.stages,
+            stage: s % self.plan.wanted_stages(),
             first: self.k.add(of.counter, offset),
         }
     }
@@ -162,7 +162,7 @@ impl Gemm<'_> {
         buffers: &[Fragments; 2],
         acc: &[Vec<Vec<Reg>>],
     ) -> Result<(), PlanError> {
-        let (stages, depth) = (self.plan.stages, self.plan.depth);
+        let (stages, depth) = (self.plan.wanted_stages(), self.plan.depth());
         let steps = depth / self.k_step();
         let next = (s + stages - 1) % stages;
         let offset = self.k.constant((s + stages - 1) * depth);

@@ -5,9 +5,8 @@ use layout_codegen::ir::instructions::{Addresses, Extent, Instructions, Role, St
 use layout_codegen::ir::{Axis, Cmp, Kernel};
 use layout_codegen::view::View;
 
-use crate::gemm::PlanError;
 use crate::gemm::mma_sync::maps::Maps;
-use crate::gemm::mma_sync::{Depth, MmaPlan, raster};
+use crate::gemm::{PlanError, Specialized, TileSchedule};
 
 /// The kernel's parameters that say where A, B and C are.
 pub(super) struct Operands {
@@ -32,20 +31,20 @@ pub(super) struct Origin {
     pub(super) depth: Expr,
     /// Which product of a batch, or which part of the sums.
     layer: Option<Expr>,
-    layers: Depth,
+    layers: TileSchedule,
 }
 
 impl Origin {
     pub(super) fn new(
         k: &mut Kernel,
-        plan: MmaPlan,
+        plan: &Specialized,
         [m, n]: [Expr; 2],
         (depth, chunk): (Expr, Option<Expr>),
     ) -> Result<Self, PlanError> {
         let zero = k.constant(0);
         let hi = plan.limit() as i64;
-        let layers = plan.variant.depth;
-        let tile = raster(layers).tile(k, [m, n], plan.tile)?;
+        let layers = plan.variant.tiles;
+        let tile = layers.tile(k, [m, n], plan.tile_of_c())?;
         let (row, col) = (tile.row, tile.col);
         let Some(bz) = tile.layer else {
             return Ok(Self {
@@ -63,7 +62,7 @@ impl Origin {
                 // The launch has no part that begins after the last product.
                 let first = k.mul(bz, chunk);
                 k.launch_keeps(first, depth);
-                k.param_multiple("chunk", plan.depth as u64);
+                k.param_multiple("chunk", plan.depth() as u64);
                 let first = k.bounded(first, hi);
                 let left = k.sub(depth, first);
                 let left = k.bounded(left, hi);
@@ -83,22 +82,25 @@ impl Origin {
 
     /// Which product of a batch this block is of.
     pub(super) fn layer(&self) -> Option<Expr> {
-        self.layer.filter(|_| self.layers == Depth::Batch)
+        self.layer.filter(|_| self.layers == TileSchedule::Batch)
     }
 
     /// This layer's A, B and C (or partial sums), and B2: rows and columns as they lie in memory.
     pub(super) fn matrices(
         &self,
         k: &mut Kernel,
-        plan: &MmaPlan,
+        plan: &Specialized,
         maps: &Maps,
         all: &Operands,
     ) -> Result<([View; 3], Option<View>), PlanError> {
         // From one matrix of a batch to the next, or from one part of the sums to the next.
         let layers: [Option<Expr>; 3] = match self.layers {
-            Depth::Groups | Depth::Turns(..) | Depth::Dealt(..) => [None; 3],
-            Depth::Split(_) => [None, None, Some(k.mul(all.m, all.ld[2]))],
-            Depth::Batch => {
+            TileSchedule::Groups
+            | TileSchedule::Columns
+            | TileSchedule::Rectangle(_)
+            | TileSchedule::Linear { .. } => [None; 3],
+            TileSchedule::SplitK(_) => [None, None, Some(k.mul(all.m, all.ld[2]))],
+            TileSchedule::Batch => {
                 ["strideA", "strideB", "strideC"].map(|p| Some(k.param_u32(p, i64::from(u32::MAX))))
             }
         };

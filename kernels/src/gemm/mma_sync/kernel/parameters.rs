@@ -2,13 +2,12 @@
 
 use layout_codegen::ir::ParamKind;
 
-use super::super::{Depth, Product};
-use crate::gemm::{epilogue, scalar_kind};
+use crate::gemm::{Specialized, TileSchedule, epilogue, scalar_kind};
 
 /// What a launch gives the kernel, in its order.
-pub(in super::super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamKind)> {
+pub(in super::super) fn parameters(product: &Specialized) -> Vec<(String, ParamKind)> {
     let maps = |all: &mut Vec<_>| {
-        if product.warpgroups {
+        if product.is_wgmma() {
             let names = ["A", "B", "B2"]
                 .iter()
                 .take(1 + product.variant.products as usize);
@@ -23,9 +22,9 @@ pub(in super::super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamK
         let names = names.iter().map(|p| (*p).to_owned());
         names.map(|p| (p, ParamKind::U32)).collect()
     };
-    let finish = product.finish;
+    let finish = product.finish();
     let mut all = Vec::new();
-    if !product.warpgroups {
+    if !product.is_wgmma() {
         all = pointers(&["A", "B"]);
         if product.variant.products == 2 {
             all.extend(pointers(&["B2"]));
@@ -43,7 +42,7 @@ pub(in super::super) fn parameters(product: &Product<'_>) -> Vec<(String, ParamK
     all.extend(epilogue::pointers(finish));
     all.extend(sizes(&["m", "n", "k", "lda", "ldb", "ldc"]));
     all.extend(epilogue::values(finish, product.scalar()));
-    if product.variant.depth == Depth::Batch {
+    if product.variant.tiles == TileSchedule::Batch {
         all.extend(sizes(&["strideA", "strideB", "strideC"]));
     }
     maps(&mut all);

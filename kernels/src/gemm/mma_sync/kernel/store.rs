@@ -74,7 +74,7 @@ impl Gemm<'_> {
             self.k.comment(format!("strip {number}: {} rows", st.rows));
             if let Some(to) = &lane.strip {
                 // What a strip before was staged in is read.
-                if number > 0 || self.plan.turns.are_several() {
+                if number > 0 || self.plan.scheduler.is_persistent() {
                     self.k.warp_barrier();
                 }
                 self.stage_any(to, strip, &strip_acc)?;

@@ -1,4 +1,4 @@
-//! The consumers of an exchanged product in tf32: Bᵀ through registers, A by descriptors ([`swapped`](super::super::swapped)).
+//! The consumers of a product with A and B swapped in tf32: Bᵀ through registers, A by descriptors ([`swapped`](super::super::swapped)).
 //!
 //! ```text
 //! wait full(i), read step 0
@@ -43,17 +43,17 @@ impl Gemm<'_> {
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
         let (operand, sum) = (atom.a_type, atom.c_type);
-        let instruction = Arc::new(wgmma(self.plan.tile.0, operand, sum)?);
+        let instruction = Arc::new(wgmma(self.plan.tile_of_c().0, operand, sum)?);
         let each = instruction.registers()[0] as usize;
         let sums = acc.concat().concat();
         let zero = self.k.constant(0);
         let lane0 = self.k.compare(Cmp::Eq, self.lane, zero);
         let add = self.k.compare(Cmp::Eq, zero, zero);
-        let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
+        let (depth, most) = (self.plan.depth(), self.plan.limit() as i64);
         let steps = depth / instruction.k;
         let fragments: Vec<_> = (0..steps).map(|_| self.k.regs(Class::B32, each)).collect();
-        let turn = self.k.open_loop("multiply", 0, depth, most);
-        let first = turn.counter;
+        let iteration = self.k.open_loop("multiply", 0, depth, most);
+        let first = iteration.counter;
         let index = self.k.div(first, depth);
         let index = self.k.add(before, index);
         self.k.wait_stage(ring, Side::Full, index)?;
@@ -83,7 +83,7 @@ impl Gemm<'_> {
                 self.release(ring, index, lane0)?;
             }
         }
-        self.k.close_loop(&turn, self.depth);
+        self.k.close_loop(&iteration, self.depth);
         self.k.wgmma_wait(0);
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! Blocks that take tile after tile: a launch has as many as the multiprocessors hold, and each walks over C in steps of all of them.
+//! Persistent blocks: a launch has as many as the multiprocessors hold, and each walks over C in steps of all of them.
 //!
 //! ```text
 //! for r in 0..⌈m / (rows·tm)⌉            the block (x, y) of rows × columns has the tile (r·rows + x)·tm, (c·columns + y)·tn
 //!   for c in 0..⌈n / (columns·tn)⌉
 //!
-//! for t in 0..⌈tiles / blocks⌉           or, dealt out one by one: the block has the tile of number t·blocks + x in the order of all tiles
+//! for t in 0..⌈tiles / blocks⌉           linear: the block has the tile of number t·blocks + x in the order of all tiles
 //! ```
 //!
 //! Roles walk by themselves: while consumers store a tile, the producer fills the stages of the next. Uses of stages are counted through all tiles. A tile
@@ -16,8 +16,7 @@ use layout_codegen::ir::{Axis, Cmp};
 
 use super::Gemm;
 use crate::gemm::PlanError;
-use crate::gemm::mma_sync::Depth;
-use crate::gemm::raster::{TURNS_LIMIT, order_of_deal, turns_of_deal};
+use crate::gemm::scheduler::{PERSISTENT_LIMIT, TileSchedule, linear_order, linear_tiles_each};
 
 /// The open loops over tiles; none in a block that has one tile.
 pub(super) struct Tiles {
@@ -36,14 +35,19 @@ pub(super) struct Tiles {
 impl Gemm<'_> {
     /// Begins with the first tile.
     pub(super) fn open_tiles(&mut self) -> Result<Tiles, PlanError> {
-        let (tm, tn, depth) = (self.plan.tile.0, self.plan.tile.1, self.plan.depth);
+        let (tm, tn, depth) = (
+            self.plan.tile_of_c().0,
+            self.plan.tile_of_c().1,
+            self.plan.depth(),
+        );
         let first: Vec<Expr> = self.spans.iter().map(|span| span.origin).collect();
         // The loops, the outermost first, and how the origins follow from their counters.
-        let (loops, origins) = match self.plan.variant.depth {
-            Depth::Turns(rows, columns) => {
+        let (loops, origins) = match self.plan.variant.tiles {
+            TileSchedule::Rectangle([rows, columns]) => {
                 let steps = [i64::from(rows) * tm, i64::from(columns) * tn];
                 let loops = [("rows", 0), ("columns", 1)].map(|(name, i): (_, usize)| {
-                    self.k.open_loop(name, 0, 1, TURNS_LIMIT / steps[i] + 1)
+                    self.k
+                        .open_loop(name, 0, 1, PERSISTENT_LIMIT / steps[i] + 1)
                 });
                 self.k.open_fresh_region();
                 let origins = [0, 1].map(|i: usize| {
@@ -52,11 +56,14 @@ impl Gemm<'_> {
                 });
                 (loops.into(), origins)
             }
-            Depth::Dealt(blocks, tiles) => {
-                let (turn, origins) = self.open_deal(blocks, tiles)?;
-                (vec![turn], origins)
+            TileSchedule::Linear { blocks, tiles } => {
+                let (iteration, origins) = self.open_linear(blocks, tiles)?;
+                (vec![iteration], origins)
             }
-            Depth::Groups | Depth::Batch | Depth::Split(_) => return Ok(self.only_tile()),
+            TileSchedule::Groups
+            | TileSchedule::Columns
+            | TileSchedule::Batch
+            | TileSchedule::SplitK(_) => return Ok(self.only_tile()),
         };
         let mut inside = None;
         for (i, origin) in origins.into_iter().enumerate() {
@@ -67,8 +74,10 @@ impl Gemm<'_> {
         for side in &mut self.sides {
             side.origin = moved[usize::from(!side.is_a)];
         }
-        let in_a_row = match self.plan.variant.depth {
-            Depth::Turns(_, columns) => Some(self.tiles_along(self.n, i64::from(columns) * tn)),
+        let in_a_row = match self.plan.variant.tiles {
+            TileSchedule::Rectangle([_, columns]) => {
+                Some(self.tiles_along(self.n, i64::from(columns) * tn))
+            }
             _ => None,
         };
         let of_a_tile = self.tiles_along(self.depth, depth);
@@ -80,11 +89,11 @@ impl Gemm<'_> {
             }
             _ => loops[0].counter,
         };
-        let ordered_roles = self.plan.ordered_roles();
-        let before = (0..ordered_roles).map(|taker| {
-            let taker = kernel.constant(taker);
-            let parts = kernel.scale(number, ordered_roles);
-            let parts = kernel.add(parts, taker);
+        let parts_of_tile = self.plan.parts();
+        let before = (0..parts_of_tile).map(|part| {
+            let part = kernel.constant(part);
+            let parts = kernel.scale(number, parts_of_tile);
+            let parts = kernel.add(parts, part);
             let before = kernel.mul(parts, of_a_tile);
             kernel.pin(before)
         });
@@ -115,21 +124,21 @@ impl Gemm<'_> {
         }
     }
 
-    /// The loop of blocks that have tiles dealt out, and the first row and column of a turn's tile.
-    fn open_deal(
+    /// The loop of a linear schedule, and the first row and column of the tile of an iteration.
+    fn open_linear(
         &mut self,
         blocks: u32,
         tiles: [u32; 2],
     ) -> Result<(LoopHandle, [Expr; 2]), PlanError> {
-        let order = order_of_deal(tiles, blocks)?;
-        let turns = turns_of_deal(tiles, blocks) as i64;
+        let order = linear_order(tiles, blocks)?;
+        let iterations = linear_tiles_each(tiles, blocks) as i64;
         let block = self.k.block_index(Axis::X, blocks.into());
-        let turn = self.k.open_loop("tiles", 0, 1, turns);
+        let iteration = self.k.open_loop("tiles", 0, 1, iterations);
         self.k.open_fresh_region();
         let kernel = &mut *self.k;
-        let before = kernel.scale(turn.counter, blocks.into());
+        let before = kernel.scale(iteration.counter, blocks.into());
         let number = kernel.add(before, block);
-        let tile = [self.plan.tile.0, self.plan.tile.1];
+        let tile = [self.plan.tile_of_c().0, self.plan.tile_of_c().1];
         let [row, column] = &order;
         let row = kernel.index(row, &[number])?;
         let column = kernel.index(column, &[number])?;
@@ -138,8 +147,9 @@ impl Gemm<'_> {
             let digits = kernel.pin(digits);
             kernel.scale(digits, step)
         });
-        self.k.deal(turn.counter, origin, ([self.m, self.n], tile));
-        Ok((turn, origin))
+        self.k
+            .deal(iteration.counter, origin, ([self.m, self.n], tile));
+        Ok((iteration, origin))
     }
 
     /// Tiles of so many elements along an extent.
@@ -151,30 +161,33 @@ impl Gemm<'_> {
 
     /// Uses of stages by all tiles of the block.
     pub(super) fn uses_of_stages(&mut self) -> Expr {
-        let of_a_part = self.tiles_along(self.depth, self.plan.depth);
-        if !self.plan.turns.are_several() {
+        let of_a_part = self.tiles_along(self.depth, self.plan.depth());
+        if !self.plan.scheduler.is_persistent() {
             return of_a_part;
         }
-        let [down, across] = self.turns();
+        let [down, across] = self.iterations();
         let tiles = self.k.mul(down, across);
-        let parts = self.k.scale(tiles, self.plan.ordered_roles());
+        let parts = self.k.scale(tiles, self.plan.parts());
         self.k.mul(parts, of_a_part)
     }
 
     /// How often a block moves down and across, or gets a tile: 1 where it has one tile.
-    fn turns(&mut self) -> [Expr; 2] {
+    fn iterations(&mut self) -> [Expr; 2] {
         let one = self.k.constant(1);
-        let (tm, tn) = (self.plan.tile.0, self.plan.tile.1);
-        match self.plan.variant.depth {
-            Depth::Turns(rows, columns) => [
+        let (tm, tn) = (self.plan.tile_of_c().0, self.plan.tile_of_c().1);
+        match self.plan.variant.tiles {
+            TileSchedule::Rectangle([rows, columns]) => [
                 self.tiles_along(self.m, i64::from(rows) * tm),
                 self.tiles_along(self.n, i64::from(columns) * tn),
             ],
-            Depth::Dealt(blocks, tiles) => {
-                let turns = turns_of_deal(tiles, blocks) as i64;
-                [self.k.constant(turns), one]
+            TileSchedule::Linear { blocks, tiles } => {
+                let iterations = linear_tiles_each(tiles, blocks) as i64;
+                [self.k.constant(iterations), one]
             }
-            Depth::Groups | Depth::Batch | Depth::Split(_) => [one; 2],
+            TileSchedule::Groups
+            | TileSchedule::Columns
+            | TileSchedule::Batch
+            | TileSchedule::SplitK(_) => [one; 2],
         }
     }
 
@@ -209,9 +222,9 @@ impl Gemm<'_> {
             return;
         }
         self.k.close_region();
-        let turns = self.turns();
-        for (turn, count) in tiles.loops.iter().zip(turns).rev() {
-            self.k.close_loop(turn, count);
+        let iterations = self.iterations();
+        for (iteration, count) in tiles.loops.iter().zip(iterations).rev() {
+            self.k.close_loop(iteration, count);
         }
         for (span, first) in self.spans.iter_mut().zip(tiles.first) {
             span.origin = first;

@@ -2,23 +2,23 @@
 //!
 //! ```text
 //! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of a panel by rows of the tile
-//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each, or columns in an exchanged product
+//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each, or columns in a product with A and B swapped
 //! ```
 //!
 //! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores always
 //! have work: the ring's lag is 1. Where blocks share one, another block's products fill the gap, and each stage is given back at once: skinny products
 //! wait for memory, and the stage that is held longer is one that is not filled (16×8192×8192 on an H100: 53.0 instead of 54.7 µs). So it is in tf32, where
-//! boxes are rounded on their way (4096³: 0.352 instead of 0.367 ms), unless warpgroups take turns, of which one multiplies alone (0.385 instead of 0.480 ms).
+//! boxes are rounded on their way (4096³: 0.352 instead of 0.367 ms), but in a ping-pong schedule, where one multiplies alone (0.385 instead of 0.480 ms).
 //!
 //! A plan that is promoted has two sets of sums. The instruction adds a stage to the one, which begins at zero, and each stage's sums are added to
 //! the other by f32 additions: `wgmma` of 8-bit floats keeps about 14 bits of a sum, which is then one of 128 products and not of all. While
 //! a warpgroup adds, the other one multiplies.
 //!
-//! In a ping-pong plan the consumers are two roles of a warpgroup each, with half of the rows of a tile. They take turns, and one stores while the other multiplies:
+//! In a ping-pong plan the consumers are two roles of a warpgroup each, with half of the rows of a tile. They alternate: one stores while the other multiplies:
 //!
 //! ```text
 //! producer          stages of the first half, of the second half
-//! first, second     wait turn, products of the own half, all complete: pass; C        128 rows each, two products below each other
+//! first, second     wait for the other, products of the own half, all complete: pass; C        128 rows each, two products below each other
 //! ```
 //!
 //! The blocks of a cluster copy an operand that they have in common in parts, each to all of them ([`cluster`](super::super::cluster)). A stage is filled by several
@@ -44,10 +44,10 @@ use layout_core::atoms::wgmma;
 
 use super::Gemm;
 use super::assembler::REGISTERS;
-use crate::gemm::mma_sync::MmaPlan;
-use crate::gemm::{DataType, Form, PlanError};
+use crate::gemm::mma_sync::Specialized;
+use crate::gemm::{DataType, PlanError};
 
-/// Rows of C that a warpgroup multiplies at once, or columns in an exchanged product.
+/// Rows of C that a warpgroup multiplies at once, or columns in a product with A and B swapped.
 const ROWS: i64 = 64;
 
 /// The consumer roles of a ping-pong schedule.
@@ -66,24 +66,22 @@ impl Gemm<'_> {
     /// Everything behind the choice of the tile.
     pub(super) fn by_warpgroups(&mut self) -> Result<(), PlanError> {
         let (plan, threads) = (self.plan, self.plan.thread_count());
-        let ordered_roles = plan.form.ordered_roles();
+        let parts = plan.parts_of_tile();
         let alone = plan.blocks_per_sm(self.maps, Arch(90)) == 1;
         // With a factor in registers a stage is given back as soon as the products of the next one are under way.
-        let lag = alone
-            && (plan.data_type != DataType::Tf32 || ordered_roles > 1)
-            && !plan.form.is_promoted();
+        let lag = alone && (plan.data_type != DataType::Tf32 || parts > 1) && !plan.is_promoted();
         let lag = i64::from(lag || plan.is_through_registers());
         let sides = self.sides.iter();
         let views: Vec<_> = sides
             .map(|side| (&side.stages, plan.read_of_stage(side.maps, side.is_a)))
             .collect();
         // Those of all blocks of the cluster that read a stage.
-        let (rows, columns) = plan.cluster;
-        let warps = (threads / 32 * rows * columns) as u32 / ordered_roles;
+        let (rows, columns) = plan.cluster_shape();
+        let warps = (threads / 32 * rows * columns) as u32 / parts;
         let at = plan.barriers_at(self.maps);
         let ring = self.k.shared_ring(
             "stages",
-            (plan.stages_of(self.maps), lag, plan.turns_of_ring()),
+            (plan.stages_of(self.maps), lag, plan.shares_of_ring()),
             at,
             warps,
             &views,
@@ -97,14 +95,14 @@ impl Gemm<'_> {
         self.k.wait_for_grid();
         self.k.launch_dependents();
 
-        for consumer in 0..ordered_roles {
-            let name = if ordered_roles == 1 {
+        for consumer in 0..parts {
+            let name = if parts == 1 {
                 "consumers"
             } else {
                 CONSUMERS[consumer as usize]
             };
             self.k
-                .begin_role(name, threads as u32 / ordered_roles * (consumer + 1));
+                .begin_role(name, threads as u32 / parts * (consumer + 1));
             if alone {
                 // What the producer leaves, by eights.
                 let registers = (REGISTERS - 128 * i64::from(PRODUCER_REGISTERS)) / threads / 8 * 8;
@@ -135,38 +133,33 @@ impl Gemm<'_> {
 
     /// A role of consumers: all of them, or one of a ping-pong schedule by its number.
     fn consume(&mut self, ring: &RingHandle, consumer: u32, lag: u32) -> Result<(), PlanError> {
-        let form = self.plan.form;
         let tiles = self.open_tiles()?;
         let acc = self.accumulators();
-        let stage = form.is_promoted().then(|| self.accumulators());
+        let stage = self.plan.is_promoted().then(|| self.accumulators());
         let order = (tiles.before[consumer as usize], lag);
-        match form {
-            Form::Swapped if self.plan.is_through_registers() => {
-                self.multiply_from_registers(ring, order.0, &acc)?;
-            }
-            Form::Plain | Form::Promoted | Form::Swapped => {
-                self.multiply_stages(ring, order, &acc, (stage.as_deref(), None))?;
-                self.k.wgmma_wait(0);
-            }
-            Form::PingPong => {
-                let lane0 = self.lane0();
-                let turn = (consumer, tiles.number);
+        if self.plan.is_through_registers() {
+            self.multiply_from_registers(ring, order.0, &acc)?;
+        } else if !self.plan.is_ping_pong() {
+            self.multiply_stages(ring, order, &acc, (stage.as_deref(), None))?;
+            self.k.wgmma_wait(0);
+        } else {
+            let lane0 = self.lane0();
+            let turn = (consumer, tiles.number);
+            self.k
+                .wait_stage(ring, Side::Order(consumer), tiles.number)?;
+            let (_, overlaps) = self.plan.shares_of_ring();
+            self.multiply_stages(ring, order, &acc, (None, overlaps.then_some(turn)))?;
+            if overlaps {
+                // The other warpgroup's products begin behind those that are in flight, without a gap.
                 self.k
-                    .wait_stage(ring, Side::Order(consumer), tiles.number)?;
-                let (_, overlaps) = self.plan.turns_of_ring();
-                self.multiply_stages(ring, order, &acc, (None, overlaps.then_some(turn)))?;
-                if overlaps {
-                    // The other warpgroup's products begin behind those that are in flight, without a gap.
-                    self.k
-                        .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
-                    self.k.wgmma_wait(0);
-                    self.k
-                        .arrive_in_order(OrderArrival::Complete, ring, turn, lane0)?;
-                } else {
-                    self.k.wgmma_wait(0);
-                    self.k
-                        .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
-                }
+                    .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
+                self.k.wgmma_wait(0);
+                self.k
+                    .arrive_in_order(OrderArrival::Complete, ring, turn, lane0)?;
+            } else {
+                self.k.wgmma_wait(0);
+                self.k
+                    .arrive_in_order(OrderArrival::Order, ring, turn, lane0)?;
             }
         }
         self.if_inside(&tiles, |g| {
@@ -187,10 +180,10 @@ impl Gemm<'_> {
 
     /// The producer: part `part` of a tile's rows, and its columns, into the stages.
     fn fill_stages(&mut self, ring: &RingHandle, part: i64, before: Expr) -> Result<(), PlanError> {
-        let above = self.k.constant(part * self.plan.rows_of_stage());
-        let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
-        let turn = self.k.open_loop("fill", 0, depth, most);
-        let k0 = turn.counter;
+        let above = self.k.constant(part * self.plan.stage_rows());
+        let (depth, most) = (self.plan.depth(), self.plan.limit() as i64);
+        let filling = self.k.open_loop("fill", 0, depth, most);
+        let k0 = filling.counter;
         let index = self.k.div(k0, depth);
         let index = self.k.add(before, index);
         self.k.wait_stage(ring, Side::Empty, index)?;
@@ -204,7 +197,9 @@ impl Gemm<'_> {
             let Some((map, portion)) = &side.map else {
                 continue;
             };
-            let rank = self.k.cluster_rank(MmaPlan::axis_of_sharing(side.is_a))?;
+            let rank = self
+                .k
+                .cluster_rank(Specialized::axis_of_sharing(side.is_a))?;
             for number in 0..portion.boxes {
                 let [down, across] = portion.place(self.k, number, rank)?;
                 let origin = if side.is_a {
@@ -222,11 +217,11 @@ impl Gemm<'_> {
                     .copy_box(*map, &from, (to, portion.to), ring, index)?;
             }
         }
-        self.k.close_loop(&turn, self.depth);
+        self.k.close_loop(&filling, self.depth);
         Ok(())
     }
 
-    /// A consumer: sums of all tiles in `acc`; those of a stage first in `stage`, if there is such a set. In a turn that overlaps the one before,
+    /// A consumer: sums of all tiles in `acc`; those of a stage first in `stage`, if there is such a set. In a part that overlaps the one before,
     /// stages are given back behind its products.
     fn multiply_stages(
         &mut self,
@@ -237,11 +232,11 @@ impl Gemm<'_> {
     ) -> Result<(), PlanError> {
         let atom = self.maps.atom;
         let (operand, sum) = (atom.a_type, atom.c_type);
-        // In an exchanged product the rows of the instruction are columns of B.
-        let (first, second, across) = if self.plan.form.is_swapped() {
-            (1, 0, self.plan.tile.0)
+        // In a product with A and B swapped the rows of the instruction are columns of B.
+        let (first, second, across) = if self.plan.swap_ab {
+            (1, 0, self.plan.tile_of_c().0)
         } else {
-            (0, 1, self.plan.tile.1)
+            (0, 1, self.plan.tile_of_c().1)
         };
         let instruction = Arc::new(wgmma(across, operand, sum)?);
         let zero = self.k.constant(0);
@@ -249,7 +244,7 @@ impl Gemm<'_> {
         let rows = self.first_rows();
         let add = self.k.compare(Cmp::Eq, zero, zero);
         let begin = stage.map(|_| self.k.compare(Cmp::Ne, zero, zero));
-        let (depth, most) = (self.plan.depth, self.plan.limit() as i64);
+        let (depth, most) = (self.plan.depth(), self.plan.limit() as i64);
         let uses = self.k.open_loop("multiply", 0, depth, most);
         let k0 = uses.counter;
         let index = self.k.div(k0, depth);
@@ -263,7 +258,7 @@ impl Gemm<'_> {
         let products = self.plan.variant.products as usize;
         let each = into.len() / rows.len() / products;
         self.k.wgmma_fence();
-        for step in 0..self.plan.depth / instruction.k {
+        for step in 0..self.plan.depth() / instruction.k {
             let k = self.k.constant(step * instruction.k);
             let begins = begin.filter(|_| step == 0);
             let add = (begins.is_some(), begins.unwrap_or(add));
@@ -288,11 +283,11 @@ impl Gemm<'_> {
         Ok(())
     }
 
-    /// The first row of a stage of each of a warpgroup's products: of A, or in an exchanged product the first column of B.
+    /// The first row of a stage of each of a warpgroup's products: of A, or in a product with A and B swapped the first column of B.
     fn first_rows(&mut self) -> Vec<Expr> {
         let count = self.plan.products_down();
         let kernel = &mut *self.k;
-        let first = if self.plan.thread_count() / self.plan.ordered_roles() == 128 {
+        let first = if self.plan.thread_count() / self.plan.parts() == 128 {
             // A warpgroup by itself.
             kernel.constant(0)
         } else {
@@ -317,7 +312,7 @@ impl Gemm<'_> {
         if !self.plan.is_clustered() {
             return Ok(self.k.release_stage(ring, index, lane0)?);
         }
-        let (rows, columns) = self.plan.cluster;
+        let (rows, columns) = self.plan.cluster_shape();
         let blocks = self.k.constant(rows * columns);
         let one_each = self.k.compare(Cmp::Lt, self.lane, blocks);
         self.k

@@ -75,7 +75,7 @@ impl<'a> Gemm<'a> {
     /// How this kernel stores tiles in a straight line, if it does: that of warpgroups, for the product's own epilogue without a bias.
     pub(super) fn straight(&mut self, lane: &Lane) -> Option<Straight<'a>> {
         let plan = self.plan;
-        let end = self.end.clone().filter(|_| plan.warpgroups)?;
+        let end = self.end.clone().filter(|_| plan.is_wgmma())?;
         let output = plan.variant.output;
         if output.bytes() == 1 || plan.variant.products != 1 {
             return None;

@@ -32,8 +32,9 @@ impl<'a> Gemm<'a> {
             st.vector,
             bytes,
         )?;
-        let warps = self.plan.warps.0 * self.plan.warps.1;
-        let strips = self.plan.tile.0 / self.plan.warps.0 / st.rows * self.plan.chunks();
+        let warps = self.plan.warp_grid().0 * self.plan.warp_grid().1;
+        let strips =
+            self.plan.tile_of_c().0 / self.plan.warp_grid().0 / st.rows * self.plan.chunks();
         let shape = [st.rows, st.cols, warps, 2, strips].map(Extent::Fixed);
         let (at, strides) = (
             self.plan.staging_at(self.maps),

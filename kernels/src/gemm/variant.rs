@@ -1,8 +1,7 @@
-//! What a plan's kernel is made for beside its tile: the widths of its copies and stores, the type of C, the epilogue, and what the
-//! third axis of the grid counts.
+//! What a kernel is made for beside its configuration: the widths of its copies and stores, the type of C, the epilogue, and which tiles a block computes.
 //!
-//! A listed plan is made for operands aligned to 16 bytes. [`Plan::adapt`](crate::gemm::Plan::adapt) turns it into the variant for one
-//! problem: the widest copies that the rows, the batch's strides and the addresses allow,
+//! [`Config::kernel`] is made for operands aligned to 16 bytes. [`Config::specialize`] finds the variant for one problem: the widest copies that the rows, the
+//! batch's strides and the addresses allow,
 //!
 //! ```text
 //! 16, 8, 4 bytes   cp.async
@@ -18,65 +17,60 @@ use std::fmt;
 
 use layout_codegen::ir::Element;
 
-use crate::gemm::{Activation, Bias, DataType, Epilogue};
-
-/// What the third axis of the grid counts.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Depth {
-    /// Groups of rows of tiles.
-    Groups,
-    /// Products of a batch.
-    Batch,
-    /// Parts of the sums, with their largest number.
-    Split(u32),
-    /// Nothing: blocks take tile after tile, and so many of them have tiles one below the other and side by side.
-    Turns(u32, u32),
-    /// Nothing: so many blocks take tile after tile, one by one in the order of all tiles, of which there are so many below each other and side by side.
-    Dealt(u32, [u32; 2]),
-}
+use super::scheduler::{Order, PERSISTENT_BLOCKS, Scheduler, TileSchedule};
+use super::{Activation, Bias, Config, Epilogue, Mainloop};
 
 /// What a kernel is made for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Variant {
+pub(crate) struct Variant {
     /// How many products a block computes of its rows of A: 1, or 2 in a dual product, A·B and A·B2.
-    pub products: i64,
+    pub(crate) products: i64,
     /// Bytes of one copy of A and of B from global memory.
-    pub copies: [i64; 2],
+    pub(crate) copies: [i64; 2],
     /// Whether copies of 16 bytes leave their lines in the first-level cache.
-    pub cached: [bool; 2],
+    pub(crate) cached: [bool; 2],
     /// Bytes of one store of C.
-    pub store: i64,
+    pub(crate) store: i64,
     /// The element type of C.
-    pub output: Element,
+    pub(crate) output: Element,
     /// Bias and activation.
-    pub epilogue: Epilogue,
-    /// The third axis of the grid.
-    pub depth: Depth,
+    pub(crate) epilogue: Epilogue,
+    /// Which tiles a block computes.
+    pub(crate) tiles: TileSchedule,
     /// For A and B: bytes of one load by the kernel that first copies it to aligned rows; none if it is taken as it lies.
-    pub pack: [Option<i64>; 2],
+    pub(crate) pack: [Option<i64>; 2],
 }
 
 impl Variant {
-    /// What listed plans are made for.
-    pub const fn aligned(data_type: DataType) -> Self {
+    /// What a configuration is made for where its problem is not known: operands aligned to 16 bytes, and some number of tiles.
+    pub(super) fn aligned(config: &Config) -> Self {
+        let tiles = match (config.scheduler, config.mainloop) {
+            (Scheduler::Persistent(Order::Rectangle), _) => TileSchedule::Rectangle([16, 8]),
+            (Scheduler::Persistent(Order::Linear), _) => TileSchedule::Linear {
+                blocks: PERSISTENT_BLOCKS,
+                tiles: [32, 57],
+            },
+            (Scheduler::Grid, Mainloop::Maxas(_)) => TileSchedule::Columns,
+            (Scheduler::Grid, _) => TileSchedule::Groups,
+        };
         Self {
             products: 1,
             copies: [16; 2],
             cached: [false; 2],
             store: 16,
-            output: data_type.result(),
+            output: config.data_type.result(),
             epilogue: Epilogue {
                 bias: Bias::None,
                 activation: Activation::Identity,
             },
-            depth: Depth::Groups,
+            tiles,
             pack: [None; 2],
         }
     }
 
-    /// What the kernel's entry is called after the plan and the transposes: nothing for a listed plan.
-    pub(super) fn suffix(&self, data_type: DataType) -> String {
-        let own = Self::aligned(data_type);
+    /// What the kernel's entry is called after the configuration and the transposes: nothing where it is made for aligned operands.
+    pub(super) fn suffix(&self, config: &Config) -> String {
+        let own = Self::aligned(config);
         let mut parts = Vec::new();
         if self.products != own.products {
             parts.push("dual".to_owned());
@@ -104,12 +98,13 @@ impl Variant {
         if self.epilogue.activation != Activation::Identity {
             parts.push(self.epilogue.activation.to_string());
         }
-        match self.depth {
-            Depth::Groups => {}
-            Depth::Batch => parts.push("batch".to_owned()),
-            Depth::Split(_) => parts.push("split".to_owned()),
-            Depth::Turns(rows, columns) => parts.push(format!("by{rows}x{columns}")),
-            Depth::Dealt(blocks, [down, across]) => {
+        match self.tiles {
+            TileSchedule::Groups | TileSchedule::Columns => {}
+            TileSchedule::Batch => parts.push("batch".to_owned()),
+            TileSchedule::SplitK(_) => parts.push("split".to_owned()),
+            TileSchedule::Rectangle([rows, columns]) => parts.push(format!("by{rows}x{columns}")),
+            TileSchedule::Linear { blocks, tiles } => {
+                let [down, across] = tiles;
                 parts.push(format!("{down}x{across}by{blocks}"));
             }
         }
@@ -140,17 +135,20 @@ impl fmt::Display for Variant {
         if self.epilogue.activation != Activation::Identity {
             write!(f, ", {}", self.epilogue.activation)?;
         }
-        match self.depth {
-            Depth::Groups => Ok(()),
-            Depth::Batch => f.write_str(", a batch"),
-            Depth::Split(parts) => write!(f, ", at most {parts} splits of k"),
-            Depth::Turns(rows, columns) => {
+        match self.tiles {
+            TileSchedule::Groups | TileSchedule::Columns => Ok(()),
+            TileSchedule::Batch => f.write_str(", a batch"),
+            TileSchedule::SplitK(parts) => write!(f, ", at most {parts} splits of k"),
+            TileSchedule::Rectangle([rows, columns]) => {
                 write!(f, ", a persistent grid of {rows}x{columns} blocks")
             }
-            Depth::Dealt(blocks, [down, across]) => write!(
-                f,
-                ", a persistent grid of {blocks} blocks, a linear tile scheduler over {down}x{across} tiles"
-            ),
+            TileSchedule::Linear { blocks, tiles } => {
+                let [down, across] = tiles;
+                write!(
+                    f,
+                    ", a persistent grid of {blocks} blocks, a linear tile scheduler over {down}x{across} tiles"
+                )
+            }
         }
     }
 }
