@@ -120,7 +120,7 @@ fn infinities_and_nan_are_those_of_pytorch() {
 fn the_launch_contract_is_complete() {
     let report = command("--m 4096 --n 14336 --k 4096 --on none").expect("a report");
     let launch = &report["launch"];
-    assert_eq!(launch["kernel"], "mma_bf16_128x128x64_nt_dual_swiglu");
+    assert_eq!(launch["kernel"], "mma_bf16_128x256x64_nt_dual_swiglu");
     assert_eq!(launch["grid"], json!([8, 112, 4]));
     assert_eq!(launch["block"], json!([256, 1, 1]));
     assert_eq!(launch["shared_bytes"], 3 * (128 + 256) * 64 * 2);
