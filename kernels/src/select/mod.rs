@@ -22,7 +22,7 @@
 //! assert_eq!(choice.schedule.split, 1);
 //! assert!(choice.reason.to_string().starts_with("estimated at 0.2"), "{}", choice.reason);
 //! let kernel = choice.config.specialize(&large, choice.schedule)?.emit(nn, Arch(90))?;
-//! assert!(kernel.ptx.contains("mma.sync"));
+//! assert!(kernel.ptx.contains("wgmma.mma_async"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
