@@ -26,7 +26,8 @@ use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, Swizzled, TiledMma, atoms};
 
 use crate::KernelError;
-use crate::gemm::{Activation, Bias, Epilogue, GELU};
+use crate::gemm::epilogue::gelu_exponent;
+use crate::gemm::{Activation, Bias, Epilogue};
 
 /// The most rows of x.
 pub const MOST_ROWS: i64 = 16;
@@ -198,10 +199,9 @@ impl End {
     }
 }
 
-/// `x / (1 + exp(-u))` with `u = x·(g + g·c·x²)`; exp by a power of two.
+/// [`gelu_exponent`] says the formula.
 fn gelu(k: &mut Kernel, x: F32) -> F32 {
-    let up = -std::f64::consts::LOG2_E;
-    let (cubic, linear) = ((GELU[0] * GELU[1] * up) as f32, (GELU[0] * up) as f32);
+    let [cubic, linear] = gelu_exponent();
     let inner = x.mul(k, x).fma(k, cubic, linear).mul(k, x);
     let below = inner.exp2(k).add(k, 1.0).reciprocal(k);
     x.mul(k, below)

@@ -68,10 +68,10 @@ pub enum Mainloop {
 pub enum Wgmma {
     /// Each multiplies its rows of every stage.
     Cooperative,
-    /// The same, and the sums of a stage are added to sums in f32 (two-level accumulation): the sums of `wgmma` keep about 14 bits in 8-bit floats. It is
-    /// slower, so that it is taken by its name alone.
+    /// Two-level accumulation: the sums of each stage are added to sums in f32, because `wgmma` keeps about 14 bits of a sum of 8-bit floats. It is slower, so
+    /// selection never chooses it.
     Promoted,
-    /// Two of them, each with half of the tile's rows: one stores its half while the other multiplies. A stage has the rows of one half.
+    /// A ping-pong schedule of two consumer warpgroups. Each has half of the tile's rows, and one stores while the other multiplies. A stage has the rows of one half.
     PingPong,
 }
 
@@ -88,8 +88,7 @@ pub struct Config {
     pub stages: u32,
     /// Which tiles a block computes.
     pub scheduler: Scheduler,
-    /// Blocks of a cluster along the rows and the columns of C: those one below the other copy their tile of B once, those side by side that of A.
-    /// `[1, 1]` without clusters.
+    /// Blocks of a cluster along the rows and the columns of C. `[2, 1]` shares tiles of B by TMA multicast, `[1, 2]` tiles of A; `[1, 1]` is no cluster.
     pub cluster: [u32; 2],
     /// Cᵀ = Bᵀ·Aᵀ, by `wgmma`: the instruction has at least 64 rows, which are columns of C then, and as few as 8 columns. 32-bit elements of B go
     /// through registers, so that B with contiguous columns needs no transpose; otherwise B is transposed first.

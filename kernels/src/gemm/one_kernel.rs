@@ -56,7 +56,7 @@ pub(crate) fn output(data_type: DataType, finish: &dyn Finish) -> Element {
     finish.output().unwrap_or(data_type.result())
 }
 
-/// The problem asks for nothing but a product of matrices of the kernel's type, with C of the epilogue's type.
+/// The problem is one product of matrices of the kernel's type. C has the epilogue's type, and there is no bias or activation.
 pub(super) fn serves(kernel: &Specialized, problem: &Gemm) -> Result<(), PlanError> {
     let data_type = kernel.data_type;
     problem.placed(data_type)?;

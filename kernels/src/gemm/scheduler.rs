@@ -9,8 +9,8 @@
 //! Columns      x: column, y and z: row                          as maxas has it
 //! Batch        x: row, y: column, z: product of a batch
 //! SplitK       x: row, y: column, z: part of split sums
-//! Rectangle    x: row, y: column, of the first tile             persistent: tile after tile, in steps of all blocks
-//! Linear       x: number of the first tile                      persistent: the same one by one, in the order of all tiles
+//! Rectangle    x: row, y: column, of the first tile             persistent: steps of a rectangle of blocks
+//! Linear       x: number of the first tile                      persistent: steps of all blocks in the order of all tiles
 //! ```
 //!
 //! The order of tiles of a linear schedule is a layout: so many rows of tiles at a time, column by column.
@@ -41,21 +41,21 @@ use super::{LIMIT, Limit, PlanError, ProblemError};
 pub enum Scheduler {
     /// One, of one product of a batch or one part of split sums.
     Grid,
-    /// One after the other, in a launch of as many blocks as multiprocessors hold. For GPUs of 128 multiprocessors and more.
+    /// Several, in a persistent kernel: a launch has at most 132 blocks. For GPUs of 128 multiprocessors and more.
     Persistent(Order),
 }
 
 /// In which order persistent blocks take tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Order {
-    /// In steps of a rectangle of blocks.
+    /// By a rectangle of blocks, which steps over C.
     Rectangle,
-    /// One by one, in the order of all tiles.
+    /// By the numbers of tiles: block b has tiles b, b + blocks, b + 2·blocks …
     Linear,
 }
 
 impl Scheduler {
-    /// A block computes tile after tile.
+    /// The kernel is persistent.
     pub const fn is_persistent(self) -> bool {
         matches!(self, Self::Persistent(_))
     }
@@ -150,13 +150,13 @@ pub enum TileSchedule {
     Batch,
     /// One each, of a part of the sums, with the largest number of parts.
     SplitK(u32),
-    /// Tile after tile: so many blocks have tiles one below the other and side by side.
+    /// Several, by a rectangle of persistent blocks: their rows and columns.
     Rectangle([u32; 2]),
-    /// Tile after tile, one by one in the order of all tiles.
+    /// Several, by a linear tile scheduler.
     Linear {
         /// Blocks of the launch.
         blocks: u32,
-        /// Tiles one below the other and side by side.
+        /// Rows and columns of tiles.
         tiles: [u32; 2],
     },
 }

@@ -10,12 +10,12 @@
 //! | part | means |
 //! |---|---|
 //! | `+swapab` | Cᵀ = Bᵀ·Aᵀ |
-//! | `+promoted` | sums of a stage are added to sums in f32 |
-//! | `+pingpong` | two warpgroups with half of a tile each, one stores while the other multiplies; persistent |
-//! | `+persistent` | blocks compute tile after tile, in steps of a rectangle of blocks |
-//! | `+linear` | the same one by one, in the order of all tiles |
-//! | `+cluster2x1` | clusters of two blocks, one below the other |
-//! | `+sm75` | through registers, for architectures without `cp.async` |
+//! | `+promoted` | two-level accumulation: sums of a stage are added to sums in f32 |
+//! | `+pingpong` | persistent kernel with a ping-pong schedule: two consumer warpgroups have half of a tile each |
+//! | `+persistent` | persistent kernel: the tile scheduler steps by a rectangle of blocks |
+//! | `+linear` | persistent kernel with a linear tile scheduler |
+//! | `+cluster2x1` | clusters of two blocks along the rows of C, which share tiles of B |
+//! | `+sm75` | copies through registers, for architectures without `cp.async` |
 //! | `+stages3` | three stages |
 //!
 //! ```
@@ -169,7 +169,6 @@ impl Config {
         }
         config.take_from_table(old)?;
         config.stages = stages.unwrap_or_else(|| config.default_stages());
-        // A word that says what is so anyway, such as `+pingpong+persistent`, is not what Display writes, and means the same.
         Some(config)
     }
 

@@ -67,8 +67,8 @@ impl Config {
             return Ok(());
         }
         self.refuse(
-            "another tile, type or scheduler in a kernel of a source".to_owned(),
-            "leave it as the table has it",
+            "a change of a published kernel".to_owned(),
+            "take it as `tilewright plans` lists it",
         )
     }
 

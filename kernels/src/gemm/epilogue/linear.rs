@@ -5,7 +5,7 @@ use layout_codegen::ir::{Cmp, Element, Kernel};
 
 use super::convert::{arithmetic, scalar_type};
 use super::end::is_not_zero;
-use super::{Activation, Bias, End, Epilogue, Finish, Fragment, GELU, Input};
+use super::{Activation, Bias, End, Epilogue, Finish, Fragment, Input, gelu_exponent};
 use crate::gemm::{DataType, PlanError};
 
 /// D = activation(α·sum + β·C + bias), computed in the type of the scalars and rounded once.
@@ -64,13 +64,11 @@ impl Linear {
     }
 }
 
-/// `x / (1 + exp(-u))` with `u = x·(g + g·c·x²)`; exp by a power of two.
+/// [`gelu_exponent`] says the formula.
 fn gelu(k: &mut Kernel, s: Reg) {
     let ty = Type::F32;
     let t = k.reg(Class::F32);
-    let [g, c] = GELU;
-    let up = -std::f64::consts::LOG2_E;
-    let (cubic, linear) = ((g * c * up) as f32, (g * up) as f32);
+    let [cubic, linear] = gelu_exponent();
     k.binary(Binary::Mul, ty, t, s, s);
     k.mul_add(ty, t, t, cubic, linear);
     k.binary(Binary::Mul, ty, t, t, s);

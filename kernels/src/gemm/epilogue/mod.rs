@@ -64,6 +64,7 @@ pub use function::Function;
 pub use input::{Input, InputKind};
 pub(crate) use input::{check, given};
 pub(crate) use linear::Linear;
+pub(crate) use spec::gelu_exponent;
 pub use spec::{Activation, Bias, Epilogue, GELU};
 
 /// How sums become C. [`Function`] is one of a closure; [`Linear`] is the product's own.

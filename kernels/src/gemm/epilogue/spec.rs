@@ -41,6 +41,13 @@ pub struct Epilogue {
 /// 2·√(2/π), and the factor of x³ in [`Activation::Gelu`].
 pub const GELU: [f64; 2] = [1.595_769_121_605_730_7, 0.044_715];
 
+/// `[c, l]` of gelu(x) = x / (1 + 2^(x·(c·x² + l))).
+pub(crate) fn gelu_exponent() -> [f32; 2] {
+    let [g, c] = GELU;
+    let up = -std::f64::consts::LOG2_E;
+    [(g * c * up) as f32, (g * up) as f32]
+}
+
 impl Activation {
     /// The function in double precision.
     pub fn apply(self, x: f64) -> f64 {

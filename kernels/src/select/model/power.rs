@@ -57,7 +57,7 @@ impl Model<'_> {
     }
 }
 
-/// Whether blocks take tile after tile with so few stages that they stay close to each other.
+/// Whether a kernel is persistent with so few stages that they stay close to each other.
 pub(in crate::select) fn stays_close(config: &Config) -> bool {
     config.is_wgmma() && config.scheduler.is_persistent() && config.stages < STAGES
 }

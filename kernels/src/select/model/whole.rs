@@ -25,7 +25,7 @@ const BEGIN_FMA: f64 = 1500.0;
 /// What warpgroups wait for their first stage, in latencies.
 const FIRST_STAGE: f64 = 0.853;
 
-/// What a store takes of a block that takes tile after tile: its producer goes on meanwhile.
+/// What a store takes of a persistent block: its producer goes on meanwhile.
 const STORE_IN_TURNS: f64 = 0.777;
 
 /// Clocks from the last product of a warpgroup to the first of the other in a ping-pong schedule.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! producer    wait empty(i), expect A and B, copy A, copy B                 boxes of a panel by rows of the tile
-//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, give back i - 1; C         64 rows each, or columns in a product with A and B swapped
+//! consumers   wait full(i), wgmma for each 16 k, wait for i - 1, release i - 1; C         64 rows each, or columns with `swap_ab`
 //! ```
 //!
 //! A block that has a multiprocessor to itself waits for the products of a stage when it has issued those of the next one, so that the tensor cores always
