@@ -6,8 +6,8 @@
 //!                └─▶ exp(x − m)/sum − [j = t], times scale         ──▶ dx: rows × cols
 //! ```
 //!
-//! The gradient is stored by the same kernel, so that no other reads the logits again. Up to 32,768 classes stay in the registers of a block; longer rows are read twice, the second time
-//! mostly from the L2 cache. With the mean of the losses as the result, `scale` is 1/rows, or the gradient of the result over rows.
+//! The gradient is stored by the same kernel, so that no other reads the logits again. Up to 32,768 classes stay in the registers of a block, and more in those of a cluster of blocks from
+//! `sm_90` on. Elsewhere longer rows are read twice, the second time mostly from the L2 cache. With the mean of the losses as the result, `scale` is 1/rows, or the gradient of the result over rows.
 //!
 //! A target outside of 0..cols, such as PyTorch's `ignore_index` −100, gives a loss of 0 and a gradient of 0. NaN and infinities as in PyTorch: NaN or +∞ in a row gives NaN, and so does a row of −∞.
 
@@ -20,7 +20,7 @@ use layout_codegen::view::{Combine, Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
-use crate::online::{Online, exp};
+use crate::online::{Online, exp, total};
 use crate::rows::{MOST_ROWS, RowTile};
 
 /// What becomes of an element, with whether its column is the target of its row.
@@ -44,7 +44,7 @@ type Chosen<'a> = dyn Fn(&mut Kernel, F32, Predicate) -> F32 + 'a;
 /// [`KernelError::Proof`] for an architecture that lacks an instruction: `sm_75` has no bf16.
 pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let element = tile.element;
-    let mut k = Kernel::new(&format!("cross_entropy_{element}"), tile.threads);
+    let mut k = tile.kernel(&format!("cross_entropy_{element}"));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
     let x = k.input("x", element, &[rows, cols]);
     let target = k.input("target", Element::S32, &[rows]);
@@ -81,17 +81,26 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
     };
     let at_target = |k: &mut Kernel, x: F32, here: Predicate| here.select(k, x, 0.0);
     // The maximum of the row, the sum of the powers, and x at the target.
+    let first = tile.first(&mut k)?;
     let mut resident = None;
     let [m, sum, chosen] = if tile.is_in_registers() {
-        let x = load(&mut k, zero)?;
-        let m = x.reduce(&mut k, 1, Combine::Max)?;
+        let x = load(&mut k, first)?;
+        let m = tile.most_of_block(&mut k, &x)?;
         let sum = x.zip(&mut k, &m, exp)?.reduce(&mut k, 1, Combine::Add)?;
-        let chosen = with_target(&mut k, &x, zero, &at_target)?;
+        let chosen = with_target(&mut k, &x, first, &at_target)?;
         let chosen = chosen.reduce(&mut k, 1, Combine::Add)?;
         resident = Some(x);
         // All elements of a thread are of one row.
         let [m, sum, chosen] = [m, sum, chosen].map(|of| of.thread_values(&mut k));
-        [m?[0], sum?[0], chosen?[0]]
+        let own = [m?[0], sum?[0], chosen?[0]];
+        if tile.blocks == 1 {
+            own
+        } else {
+            let [m, sum, chosen] = tile.of_ranks(&mut k, "parts", own)?;
+            let ranks = tile.ranks()?;
+            let [m, sum] = total(&mut k, [m, sum], &ranks)?;
+            [m, sum, k.reduce(chosen, &ranks, Combine::Add)?]
+        }
     } else {
         let (online, chosen) = (Online::new(&mut k), k.variable(F32::from(0.0)));
         k.for_loop("column", 0, tile.cols, cols, |k, column| {
@@ -115,7 +124,7 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
     let to = loss.tile(&mut k, &[tile.rows], &[i])?;
     let to = like.along(&mut k, 0, &to)?;
     let value = k.fragment_of(&to, value)?;
-    k.store_fragment(&to, &value)?;
+    tile.once(&mut k, |k| k.store_fragment(&to, &value))?;
 
     let by = sum.reciprocal(&mut k).mul(&mut k, scale);
     let gradient = |k: &mut Kernel, j, x: &Fragment| -> Result<(), ViewError> {
@@ -128,12 +137,13 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
         k.store_fragment(&to, &d)
     };
     match resident {
-        Some(x) => gradient(&mut k, zero, &x)?,
+        Some(x) => gradient(&mut k, first, &x)?,
         None => k.for_loop("column", 0, tile.cols, cols, |k, column| {
             let j = k.div(column, tile.cols);
             let x = load(k, j)?;
             gradient(k, j, &x)
         })?,
     }
+    tile.end(&mut k);
     Ok(k.build(arch)?)
 }

@@ -41,10 +41,19 @@ impl Online {
 
     /// The maximum and the sum over a group of threads, by the layout from threads to groups.
     pub(crate) fn total(&self, k: &mut Kernel, groups: &Layout) -> Result<[F32; 2], ViewError> {
-        let own = self.most.get(k);
-        let m = k.reduce(own, groups, Combine::Max)?;
-        let rescale = exp(k, own, m);
-        let own = self.sum.get(k).mul(k, rescale);
-        Ok([m, k.reduce(own, groups, Combine::Add)?])
+        let own = [self.most.get(k), self.sum.get(k)];
+        total(k, own, groups)
     }
+}
+
+/// The maximum of the maxima of a group of threads, and the sum of their sums of powers, each of which belongs to its thread's maximum.
+pub(crate) fn total(
+    k: &mut Kernel,
+    [most, sum]: [F32; 2],
+    groups: &Layout,
+) -> Result<[F32; 2], ViewError> {
+    let m = k.reduce(most, groups, Combine::Max)?;
+    let rescale = exp(k, most, m);
+    let sum = sum.mul(k, rescale);
+    Ok([m, k.reduce(sum, groups, Combine::Add)?])
 }

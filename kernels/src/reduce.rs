@@ -22,7 +22,7 @@ use crate::rows::{MOST_ROWS, RowTile};
 /// [`KernelError::Proof`] for an architecture that lacks an instruction.
 pub fn row_sums(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let element = tile.element;
-    let mut k = Kernel::new(&format!("row_sums_{element}"), tile.threads);
+    let mut k = tile.kernel(&format!("row_sums_{element}"));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", Element::F32, &[rows]);

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! A row stays in the registers of a warp, or of the block, and x is read once. The lanes and warps that share a row combine their parts by what the layout of
-//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are read twice: first each thread keeps a running maximum and the sum that belongs to it.
+//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on. Elsewhere they are read
+//! twice: first each thread keeps a running maximum and the sum that belongs to it.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
 
@@ -14,7 +15,7 @@ use layout_codegen::view::{Combine, Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
-use crate::online::{Online, exp};
+use crate::online::{Online, exp, total};
 use crate::rows::{MOST_ROWS, RowTile};
 
 /// The kernel `softmax_<element>(rows, cols, x, y)`.
@@ -24,12 +25,11 @@ use crate::rows::{MOST_ROWS, RowTile};
 /// [`KernelError::Proof`] for an architecture that lacks an instruction: `sm_75` has no bf16.
 pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let element = tile.element;
-    let mut k = Kernel::new(&format!("softmax_{element}"), tile.threads);
+    let mut k = tile.kernel(&format!("softmax_{element}"));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
     let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
-    let zero = k.constant(0);
     // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
     let share = |k: &mut Kernel, of: &View, j| {
         tile.share(k, of, [i, j], thread)?
@@ -44,13 +44,26 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
         k.store_fragment(&y, &value)
     };
     if tile.is_in_registers() {
-        let x = load(&mut k, zero)?;
-        let most = x.reduce(&mut k, 1, Combine::Max)?;
+        let j = tile.first(&mut k)?;
+        let x = load(&mut k, j)?;
+        let most = tile.most_of_block(&mut k, &x)?;
         let e = x.zip(&mut k, &most, exp)?;
         let sum = e.reduce(&mut k, 1, Combine::Add)?;
-        let scale = sum.map(&mut k, |k, sum| sum.reciprocal(k))?;
+        let scale = if tile.blocks == 1 {
+            sum.map(&mut k, |k, sum| sum.reciprocal(k))?
+        } else {
+            let own = [most, sum.clone()].map(|of| of.thread_values(&mut k));
+            let [most, of_block] = own;
+            let most = most?[0];
+            let all = tile.of_ranks(&mut k, "parts", [most, of_block?[0]])?;
+            let [m, all] = total(&mut k, all, &tile.ranks()?)?;
+            let by = all.reciprocal(&mut k);
+            let scale = exp(&mut k, most, m).mul(&mut k, by);
+            sum.map(&mut k, |_, _| scale)?
+        };
         let value = e.zip(&mut k, &scale, |k, e, scale| e.mul(k, scale))?;
-        store(&mut k, zero, &value)?;
+        store(&mut k, j, &value)?;
+        tile.end(&mut k);
         return Ok(k.build(arch)?);
     }
     let online = Online::new(&mut k);

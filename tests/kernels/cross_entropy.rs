@@ -1,9 +1,10 @@
 //! Cross entropy.
 
+use tilewright::codegen::Arch;
 use tilewright::host::kernels::{CrossEntropy, Problem};
 use tilewright::kernels::rows::ELEMENTS;
 
-use super::{ran, right};
+use super::{ran, right, right_for};
 
 /// Rows and classes: rows in parts of a warp, in a warp, in a block, and tile by tile.
 const SIZES: [(u64, u64); 10] = [
@@ -19,8 +20,8 @@ const SIZES: [(u64, u64); 10] = [
     (5, 0),
 ];
 
-/// Rows that are read twice.
-const LONG: [(u64, u64); 2] = [(7, 32_800), (1, 40_001)];
+/// Rows that are read twice, or shared by the blocks of a cluster.
+const LONG: [(u64, u64); 3] = [(7, 32_800), (1, 40_001), (2, 128_256)];
 
 #[test]
 fn ragged_rows() {
@@ -48,7 +49,9 @@ fn long_rows() {
             rows,
             cols,
         };
-        right(&problem, &problem.random(2), &format!("{rows}x{cols}"));
+        let (inputs, what) = (problem.random(2), format!("{rows}x{cols}"));
+        right(&problem, &inputs, &what);
+        right_for(Arch(90), &problem, &inputs, &format!("{what} sm_90"));
     }
 }
 

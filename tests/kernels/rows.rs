@@ -7,7 +7,7 @@ use tilewright::host::kernels::{Problem, RowOperation, Rows};
 use tilewright::kernels::norm::RmsNorm;
 use tilewright::kernels::rows::{ELEMENTS, RowTile};
 
-use super::right;
+use super::{right, right_for};
 
 /// Rows and columns: 1, primes, whole and ragged vectors, a tile and one more, several warps, tiles of a loop.
 const SIZES: [(u64, u64); 16] = [
@@ -29,8 +29,15 @@ const SIZES: [(u64, u64); 16] = [
     (1, 4099),
 ];
 
-/// Longer rows: all of a block, and tiles of a loop.
-const LONG: [(u64, u64); 4] = [(1, 8200), (1, 32_768), (1, 32_769), (1, 40_001)];
+/// Longer rows: all of a block, and tiles of a loop or of the blocks of a cluster.
+const LONG: [(u64, u64); 6] = [
+    (1, 8200),
+    (1, 32_768),
+    (1, 32_769),
+    (2, 40_001),
+    (1, 98_306),
+    (1, 131_072),
+];
 
 /// A norm with a residual or not, quantised or not.
 const fn rms(residual: bool, quantized: Option<Element>) -> RowOperation {
@@ -90,7 +97,12 @@ tests!(rms_norm_residual_e4m3, rms(true, Some(Element::E4m3)));
 fn of(operation: RowOperation, element: Element, rows: u64, cols: u64) {
     let problem = Rows::new(operation, element, rows, cols);
     let what = format!("{operation:?} {element} {rows}x{cols}");
-    right(&problem, &problem.random(7), &what);
+    let inputs = problem.random(7);
+    right(&problem, &inputs, &what);
+    // The blocks of a cluster share a row.
+    if cols > 32_768 {
+        right_for(Arch(90), &problem, &inputs, &format!("{what} sm_90"));
+    }
 }
 
 fn ragged(operation: RowOperation) {
@@ -127,6 +139,9 @@ fn special(operation: RowOperation) {
             }
             let what = format!("{operation:?} {cols} columns, case {first}");
             right(&problem, &inputs, &what);
+            if cols > 32_768 {
+                right_for(Arch(90), &problem, &inputs, &format!("{what}, sm_90"));
+            }
         }
     }
 }

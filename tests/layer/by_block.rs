@@ -1,4 +1,4 @@
-//! Outputs that the blocks of a grid of a fixed size share without a loop: a row, or a tile, for each block. Natural kernels are proven, and right; their wrong neighbours
+//! Outputs that the blocks of a grid of a fixed size share without a loop: a row, or a tile, for each block, or all for the first of them. Natural kernels are proven, and right; their wrong neighbours
 //! are refused.
 
 use super::natural::{numbers, ran};
@@ -215,4 +215,103 @@ fn tiles_with_gaps_or_overlaps_are_refused() -> Result {
         assert!(fill(f)?.build(ARCH).is_err(), "{what}");
     }
     Ok(())
+}
+
+/// y[i] ← x[i] in 64 elements a block along x, of the blocks along y where `stores` says so.
+fn by_one_of(
+    along_y: impl Fn(&mut Kernel) -> Result<Expr>,
+    stores: impl Fn(&mut Kernel, Expr) -> Predicate,
+) -> Result<Kernel> {
+    let mut k = Kernel::new("by_one", 64);
+    let n = k.size("n", 1 << 20);
+    let (x, y) = (
+        k.input("x", Element::F32, &[n]),
+        k.output("y", Element::F32, &[n]),
+    );
+    let i = k.tiles(Axis::X, n, 64)?;
+    let block = along_y(&mut k)?;
+    let x = part(&mut k, &x, &[64], &[i], "(64,1):(1,0)")?;
+    let y = part(&mut k, &y, &[64], &[i], "(64,1):(1,0)")?;
+    let x = k.load_fragment(&x)?;
+    let stores = stores(&mut k, block);
+    k.when(stores, |k| k.store_fragment(&y, &x))?;
+    Ok(k)
+}
+
+fn four(k: &mut Kernel) -> Result<Expr> {
+    Ok(k.blocks(Axis::Y, 4)?)
+}
+
+fn is(of: Expr, how: Cmp, number: i64) -> impl Fn(&mut Kernel) -> Predicate {
+    move |k| {
+        let number = k.constant(number);
+        Predicate::of(k, of, how, number)
+    }
+}
+
+#[test]
+fn the_first_block_stores_for_all() -> Result {
+    let kernels = [
+        by_one_of(four, |k, block| is(block, Cmp::Eq, 0)(k))?,
+        by_one_of(four, |k, block| is(block, Cmp::Lt, 1)(k))?,
+    ];
+    for kernel in kernels {
+        let kernel = kernel.build(ARCH)?;
+        assert_eq!(kernel.proof.covered, ["y"]);
+        for n in [0, 1, 64, 1000] {
+            let x = numbers(n);
+            let args = vec![
+                ("n", Arg::from(n as u32)),
+                ("x", Arg::input(&x)),
+                ("y", Arg::output::<f32>(n)),
+            ];
+            assert_eq!(ran(&kernel, args)?.get::<f32>("y")?, x);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn stores_of_no_block_two_blocks_or_one_that_may_not_be_there_are_refused() {
+    let refused = |kernel: Result<Kernel>, what: &str| {
+        assert!(kernel.is_ok_and(|k| k.build(ARCH).is_err()), "{what}");
+    };
+    refused(
+        by_one_of(four, |k, block| is(block, Cmp::Lt, 2)(k)),
+        "two blocks",
+    );
+    refused(
+        by_one_of(four, |k, block| is(block, Cmp::Ge, 0)(k)),
+        "all blocks",
+    );
+    refused(
+        by_one_of(four, |k, block| is(block, Cmp::Eq, 4)(k)),
+        "no block",
+    );
+    refused(
+        by_one_of(four, |k, block| is(block, Cmp::Lt, 0)(k)),
+        "no block",
+    );
+    let even = |k: &mut Kernel, block| {
+        let odd = k.rem(block, 2);
+        is(odd, Cmp::Eq, 0)(k)
+    };
+    refused(by_one_of(four, even), "every second block");
+    // The first block stores what is in the tiles with even numbers alone.
+    let first_of_even = |k: &mut Kernel, block| {
+        let thread = k.thread();
+        let (odd, first) = (k.rem(thread, 2), is(block, Cmp::Eq, 0)(k));
+        let even = is(odd, Cmp::Eq, 0)(k);
+        first.and(k, even)
+    };
+    refused(by_one_of(four, first_of_even), "half of the elements");
+    // Of tiles there may be none.
+    let of_tiles = |k: &mut Kernel| {
+        let m = k.size("m", 1000);
+        Ok(k.tiles(Axis::Y, m, 8)?)
+    };
+    refused(
+        by_one_of(of_tiles, |k, block| is(block, Cmp::Eq, 0)(k)),
+        "a grid that may have no block",
+    );
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The variance is the mean of (x − μ)², in a second pass over the registers: no difference of large numbers. Beyond the end of a row, x − μ is no element and
-//! is masked out by its coordinate. Rows beyond 32,768 elements are read three times.
+//! is masked out by its coordinate. Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on, and read three times elsewhere.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or ∞ gives NaN.
 
@@ -28,7 +28,7 @@ use crate::rows::{MOST_ROWS, RowTile};
 /// [`KernelError::Proof`] for an architecture that lacks an instruction.
 pub fn layer_norm(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let element = tile.element;
-    let mut k = Kernel::new(&format!("layer_norm_{element}"), tile.threads);
+    let mut k = tile.kernel(&format!("layer_norm_{element}"));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
@@ -74,13 +74,18 @@ pub fn layer_norm(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
         Ok(sums)
     };
     if tile.is_in_registers() {
-        let x = steps.load(&mut k, &x, zero)?;
-        let mean = x.reduce(&mut k, 1, Combine::Add)?.map(&mut k, mean)?;
+        let j = tile.first(&mut k)?;
+        let x = steps.load(&mut k, &x, j)?;
+        let mean = tile
+            .reduce(&mut k, "sums", (&x, Combine::Add))?
+            .map(&mut k, mean)?;
         let x = centred(&mut k, &x, &mean)?;
-        let scale = squares(&mut k, &x, zero)?
-            .reduce(&mut k, 1, Combine::Add)?
+        let squares = squares(&mut k, &x, j)?;
+        let scale = tile
+            .reduce(&mut k, "squares", (&squares, Combine::Add))?
             .map(&mut k, scale)?;
-        store(&mut k, zero, &x, &scale)?;
+        store(&mut k, j, &x, &scale)?;
+        tile.end(&mut k);
         return Ok(k.build(arch)?);
     }
     let first = steps.share(&mut k, &x, zero)?;

@@ -5,7 +5,7 @@
 //! w: cols, along the columns of the tile ──▶ fragment 1 × cols ────────────────────────────────────┴──broadcast──▶ y
 //! ```
 //!
-//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are read twice, quantised ones three times. The variants spill up
+//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on. Elsewhere they are read twice, quantised ones three times. The variants spill up
 //! to 116 bytes a thread where a row has more than 24,576 elements.
 //!
 //! Two variants, alone or together, save passes over memory in a transformer:
@@ -79,7 +79,7 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
     if let Some(to) = variant.quantized {
         KernelError::unless_among(to, &QUANTIZED)?;
     }
-    let mut k = Kernel::new(&variant.name(element), tile.threads);
+    let mut k = tile.kernel(&variant.name(element));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
     let x = k.input("x", element, &[rows, cols]);
     let residual = variant.residual.then(|| {
@@ -151,10 +151,11 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         let scales = scales.tile(k, &[tile.rows], &[i])?;
         let scales = like.along(k, 0, &scales)?;
         // A row of zeros stays one.
-        let scale = most.reduce(k, 1, Combine::MaxNan)?.map(k, |k, most| {
+        let most = tile.reduce(k, "largest", (most, Combine::MaxNan))?;
+        let scale = most.map(k, |k, most| {
             most.mul(k, 1.0 / largest).max_nan(k, f32::MIN_POSITIVE)
         })?;
-        k.store_fragment(&scales, &scale)?;
+        tile.once(k, |k| k.store_fragment(&scales, &scale))?;
         scale.map(k, |k, scale| scale.reciprocal(k)).map(Some)
     };
 
@@ -162,9 +163,10 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
     let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
     let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
     // A row in registers is summed as it is. Of a longer one, sums are kept for a tile; with a residual, there are registers for one vector of them.
+    let j = tile.first(&mut k)?;
     let mut resident = None;
     let squares = if tile.is_in_registers() {
-        let x = load(&mut k, zero, true)?;
+        let x = load(&mut k, j, true)?;
         let squares = x.map(&mut k, |k, x| x.mul(k, x))?;
         resident = Some(x);
         squares
@@ -181,13 +183,13 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         })?;
         squares
     };
-    let scale = squares
-        .reduce(&mut k, 1, Combine::Add)?
+    let scale = tile
+        .reduce(&mut k, "squares", (&squares, Combine::Add))?
         .map(&mut k, scale)?;
 
     // Visits the row again: in the registers, or tile by tile from memory.
     let again = |k: &mut Kernel, visit: &mut Visit<'_>| match &resident {
-        Some(x) => visit(k, zero, x),
+        Some(x) => visit(k, j, x),
         None => steps.tiles(k, cols, |k, j| {
             let x = load(k, j, false)?;
             visit(k, j, &x)
@@ -201,5 +203,6 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         by = quantum(&mut k, &most)?;
     }
     again(&mut k, &mut |k, j, x| store(k, j, x, &scale, by.as_ref()))?;
+    tile.end(&mut k);
     Ok(k.build(arch)?)
 }

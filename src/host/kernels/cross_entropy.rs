@@ -35,7 +35,8 @@ impl CrossEntropy {
 
 impl Problem for CrossEntropy {
     fn kernel(&self, arch: Arch) -> Result<Proven, KernelError> {
-        cross_entropy(&RowTile::new(self.element, self.cols)?, arch)
+        let tile = RowTile::for_arch(self.element, self.element, self.cols, arch)?;
+        cross_entropy(&tile, arch)
     }
 
     fn scalars(&self) -> Vec<(&'static str, Scalar)> {

@@ -170,7 +170,11 @@ impl Problem for Rows {
             RowOperation::RmsNorm(variant) => variant.quantized.unwrap_or(self.element),
             _ => self.element,
         };
-        let tile = RowTile::for_result(self.element, result, self.cols)?;
+        let tile = match self.operation {
+            // Nothing is read twice.
+            RowOperation::RowSums => RowTile::new(self.element, self.cols)?,
+            _ => RowTile::for_arch(self.element, result, self.cols, arch)?,
+        };
         match self.operation {
             RowOperation::Softmax => softmax(&tile, arch),
             RowOperation::RmsNorm(variant) => rms_norm(&tile, variant, arch),

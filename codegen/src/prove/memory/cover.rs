@@ -5,7 +5,7 @@
 //! its intervals that is inside the output, each element once, and nothing else.
 //!
 //! A loop from 0 in steps of a tile cuts a mode into tiles as the grid does: each iteration has one. Where a launch has exactly B blocks along an axis, they can share
-//! what an iteration has: the step is B tiles, and tile `B·iteration + block` is one block's. Without a loop, block b has tile b of a mode of at most B tiles ([`by_block`]).
+//! what an iteration has: the step is B tiles, and tile `B·iteration + block` is one block's. Without a loop, block b has tile b of a mode of at most B tiles ([`by_block`]), or the first of them stores all ([`one_block`]).
 //!
 //! ```text
 //! coordinate = base + local      local: a number for each thread and store; together they have each element of the tile once
@@ -30,6 +30,7 @@ mod boxes;
 mod by_block;
 mod conditions;
 mod deals;
+mod one_block;
 mod reads;
 mod roles;
 
@@ -191,6 +192,8 @@ struct Output<'a> {
     axes: Vec<Sym>,
     /// The iterations of the loops in which it is stored.
     iterations: Vec<Sym>,
+    /// The indices of blocks that store it alone.
+    alone: Vec<(Sym, Lin)>,
 }
 
 impl<'a> Output<'a> {
@@ -210,6 +213,7 @@ impl<'a> Output<'a> {
             blocks,
             axes,
             iterations: Vec::new(),
+            alone: Vec::new(),
         }
     }
 
@@ -232,6 +236,7 @@ impl<'a> Output<'a> {
                     .to_owned(),
             );
         }
+        self.of_first_blocks(stores, boxes);
         // Iterations differ in what they have, as blocks do.
         self.axes.extend(iterations);
         self.iterations = iterations.to_vec();
@@ -591,7 +596,7 @@ impl<'a> Output<'a> {
     ) -> Result<(), String> {
         let mut when: Vec<Rc<Formula>> = Vec::new();
         let mut origins = Vec::new();
-        let mut chosen = Vec::new();
+        let mut chosen = self.alone.clone();
         for (cut, case) in cuts.iter().zip(here) {
             when.extend(case.when.iter().cloned());
             chosen.extend(case.chosen.iter().copied());
