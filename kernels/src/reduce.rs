@@ -32,7 +32,7 @@ pub fn row_sums(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let first = share(&mut k, zero)?;
     let y = y.tile(&mut k, &[tile.rows], &[i])?;
     let y = first.along(&mut k, 0, &y)?;
-    let sums = if tile.is_in_registers() {
+    let sums = if tile.is_kept() {
         k.load_fragment(&first)?.convert(&mut k, Element::F32)?
     } else {
         // Tile upon tile, and one sum of a row in the end.

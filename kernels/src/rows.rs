@@ -8,7 +8,7 @@
 //!
 //! Neighbouring threads touch neighbouring vectors. A vector has 16 bytes, or the largest power of two that divides a row: with an odd number of columns, rows begin at
 //! any element. If each thread loaded 8 neighbouring elements one by one, the lanes of a load would be 16 bytes apart. Rows of up to 1024 elements are in a warp or less, longer ones in several warps; up to
-//! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often; from `sm_90` on, they are in the registers of a cluster of 2, 4 or 8 blocks,
+//! 32,768 elements, a row is in the registers of a block. Longer rows are read tile by tile, twice or more often; from `sm_90` on, they are in the shared memory of a cluster of 2, 4 or 8 blocks,
 //! which exchange what they combine through distributed shared memory ([`RowTile::in_cluster`]).
 
 use layout_codegen::Arch;
@@ -16,9 +16,10 @@ use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
 use layout_codegen::value::{F32, Predicate};
 use layout_codegen::view::{Combine, Fragment, Partition, View, ViewError};
-use layout_core::{Layout, Swizzled};
+use layout_core::{Layout, LayoutError, Swizzled};
 
 use crate::KernelError;
+use crate::online::total;
 
 /// The most rows of a matrix.
 pub const MOST_ROWS: i64 = 1 << 30;
@@ -52,13 +53,15 @@ const FORWARD: Sharing = Sharing {
     blocks: 1,
 };
 
-/// Two blocks of 512 threads on a multiprocessor: one loads while the other stores.
+/// The parts of a row are in the shared memory of blocks of few threads, of which a multiprocessor has several: one loads while another stores.
 const CLUSTER: Sharing = Sharing {
-    threads: 512,
-    in_registers: 16_384,
+    threads: 256,
     blocks: 8,
     ..FORWARD
 };
+
+/// Bytes of a row in each block of a cluster; twice as many in the longest rows.
+const BYTES_OF_BLOCK: i64 = 32_768;
 
 const BACKWARD: Sharing = Sharing {
     of_warp: 512,
@@ -128,7 +131,7 @@ impl RowTile {
         Self::shared_out(element, result, cols, FORWARD)
     }
 
-    /// The tile for an architecture: the same as [`RowTile::for_result`], but from `sm_90` on that of [`RowTile::in_cluster`] for rows that a block has no registers for.
+    /// The tile for an architecture: the same as [`RowTile::for_result`], but from `sm_90` on that of [`RowTile::in_cluster`] for rows of more than 32,768 elements of f32, or 16,384 of 16-bit types.
     ///
     /// # Errors
     ///
@@ -139,21 +142,23 @@ impl RowTile {
         cols: u64,
         arch: Arch,
     ) -> Result<Self, KernelError> {
-        if arch.0 >= 90 && cols > FORWARD.in_registers as u64 {
+        // Measured on an H200: of 32,768 elements of bf16 a cluster is faster, of f32 the registers of a block.
+        let in_registers = if element.bytes() == 4 { 32_768 } else { 16_384 };
+        if arch.0 >= 90 && cols > in_registers {
             return Self::in_cluster(element, result, cols);
         }
         Self::for_result(element, result, cols)
     }
 
-    /// The tile of each block of a cluster that shares a row, from `sm_90` on. A row is read once, into the registers of 1, 2, 4 or 8 blocks.
+    /// The tile of each block of a cluster that shares a row, from `sm_90` on. A row is read once, into the shared memory of 2, 4 or 8 blocks, or the registers of one.
     ///
     /// ```
     /// use layout_codegen::ir::Element;
     /// use tilewright_kernels::rows::RowTile;
     ///
     /// let tile = RowTile::in_cluster(Element::Bf16, Element::Bf16, 128_256)?;
-    /// assert_eq!((tile.blocks, tile.threads, tile.cols), (8, 512, 16_384));
-    /// assert!(tile.is_in_registers());
+    /// assert_eq!((tile.blocks, tile.threads, tile.cols), (8, 256, 16_384));
+    /// assert!(tile.is_kept());
     /// # Ok::<(), tilewright_kernels::KernelError>(())
     /// ```
     ///
@@ -161,7 +166,14 @@ impl RowTile {
     ///
     /// Those of [`RowTile::new`].
     pub fn in_cluster(element: Element, result: Element, cols: u64) -> Result<Self, KernelError> {
-        Self::shared_out(element, result, cols, CLUSTER)
+        let bytes = i64::from(element.bytes());
+        let longest = (CLUSTER.blocks * BYTES_OF_BLOCK / bytes) as u64;
+        let of_block = BYTES_OF_BLOCK * if cols > longest { 2 } else { 1 };
+        let of = Sharing {
+            in_registers: of_block / bytes,
+            ..CLUSTER
+        };
+        Self::shared_out(element, result, cols, of)
     }
 
     /// The tile for a kernel that keeps sums of columns in registers while a block goes from row to row ([`norm_backward`](crate::norm::norm_backward)): half as many elements a thread,
@@ -202,17 +214,15 @@ impl RowTile {
         let long = cols > of.in_registers;
         let steps = if long {
             of.bytes / i64::from(element.bytes()) / part
+        } else if blocks > 1 {
+            // In as many parts as are loaded one after the other.
+            (vectors(across * part) as u64).next_multiple_of(4) as i64
         } else {
             vectors(across * part)
         };
         let rows = (of.least_threads / across).max(1);
         let tile = across * part * steps;
-        let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
-        let shares = |steps: i64| {
-            let value = [vector, vectors_of_step * steps];
-            let value = Layout::flat(&value, &[rows, vector * across * rows])?;
-            Layout::tuple(&[thread, value])
-        };
+        let shares = |steps| shares([across, rows], [vector, vectors_of_step * steps]);
         Ok(Self {
             element,
             rows,
@@ -240,8 +250,8 @@ impl RowTile {
             .vectors(k, self.vector)
     }
 
-    /// Whether a whole row is in the registers of a block, or of a cluster.
-    pub fn is_in_registers(&self) -> bool {
+    /// Whether a whole row is kept, in the registers of a block or in the shared memory of a cluster.
+    pub fn is_kept(&self) -> bool {
         self.most == self.blocks * self.cols
     }
 
@@ -250,6 +260,9 @@ impl RowTile {
         let mut k = Kernel::new(name, self.threads);
         if self.blocks > 1 {
             k.clusters([1, self.blocks as u32, 1]);
+            // As many as have room in shared memory.
+            let large = self.cols * i64::from(self.element.bytes()) > BYTES_OF_BLOCK;
+            k.blocks_per_multiprocessor(if large { 3 } else { 4 });
         }
         k
     }
@@ -260,19 +273,6 @@ impl RowTile {
             return Ok(k.constant(0));
         }
         k.blocks(Axis::Y, self.blocks as u32)
-    }
-
-    /// The maximum of each row of a fragment, of the block's part of it. A block of a cluster may have no element of a row: its maximum is the least number, and not −∞.
-    pub(crate) fn most_of_block(
-        &self,
-        k: &mut Kernel,
-        x: &Fragment,
-    ) -> Result<Fragment, ViewError> {
-        let most = x.reduce(k, 1, Combine::Max)?;
-        if self.blocks == 1 {
-            return Ok(most);
-        }
-        most.map(k, |k, most| most.max(k, f32::MIN))
     }
 
     /// Combines the elements of each row of a fragment, over all blocks that share it. `name` is that of the shared memory for it.
@@ -287,9 +287,22 @@ impl RowTile {
             return Ok(of_block);
         }
         let own = of_block.thread_values::<f32>(k)?[0];
-        let [all] = self.of_ranks(k, name, [own])?;
-        let all = k.reduce(all, &self.ranks()?, how)?;
+        let all = self.number_over_blocks(k, name, (own, how))?;
         of_block.map(k, |_, _| all)
+    }
+
+    /// Combines a number of each block of a cluster.
+    pub(crate) fn number_over_blocks(
+        &self,
+        k: &mut Kernel,
+        name: &str,
+        (own, how): (F32, Combine),
+    ) -> Result<F32, ViewError> {
+        if self.blocks == 1 {
+            return Ok(own);
+        }
+        let [all] = self.of_ranks(k, name, [own])?;
+        k.reduce(all, &self.ranks()?, how)
     }
 
     /// What the blocks of a cluster have of some numbers, which are the same for all threads of a block: lane l has those of rank l mod `blocks`. `name` is that of the shared
@@ -318,6 +331,15 @@ impl RowTile {
             *all = parts.load(k, &[at])?;
         }
         Ok(all)
+    }
+
+    /// The maximum of each row and the sum of powers that belongs to it, over all blocks that share the row.
+    pub(crate) fn over_blocks(&self, k: &mut Kernel, own: [F32; 2]) -> Result<[F32; 2], ViewError> {
+        if self.blocks == 1 {
+            return Ok(own);
+        }
+        let all = self.of_ranks(k, "parts", own)?;
+        total(k, all, &self.ranks()?)
     }
 
     /// The layout of the groups of lanes that have one number of each rank: thread → group.
@@ -349,8 +371,157 @@ impl RowTile {
         }
     }
 
-    /// The layout of the groups of threads that share a row where all threads of the block do: thread → 0.
-    pub(crate) fn block(&self) -> Result<Layout, KernelError> {
-        Ok(Layout::mode(self.threads.into(), 0)?)
+    /// The layout of the groups of threads that share a row: thread → row of the tile.
+    pub(crate) fn groups(&self) -> Result<Layout, ViewError> {
+        let across = i64::from(self.threads) / self.rows;
+        Ok(Layout::flat(&[across, self.rows], &[0, 1])?)
+    }
+
+    /// The same threads for a part of the columns.
+    fn part(&self, parts: i64) -> Result<Self, ViewError> {
+        let (steps, threads) = (self.steps / parts, i64::from(self.threads));
+        let vectors = self.step.size() / threads / self.vector * steps;
+        let threads = [threads / self.rows, self.rows];
+        Ok(Self {
+            cols: self.cols / parts,
+            steps,
+            shares: shares(threads, [self.vector, vectors])?,
+            ..*self
+        })
+    }
+
+    /// Columns of one step of all threads of a row.
+    pub(crate) fn width(&self) -> i64 {
+        self.cols / self.steps
+    }
+
+    /// What a thread has of step `at` of row tile `i` of a matrix.
+    pub(crate) fn place(
+        &self,
+        k: &mut Kernel,
+        of: &View,
+        [i, at]: [Expr; 2],
+        thread: Expr,
+    ) -> Result<Partition, ViewError> {
+        of.tile(k, &[self.rows, self.width()], &[i, at])?
+            .partition(k, &self.step, thread)?
+            .vectors(k, self.vector)
+    }
+}
+
+/// The layout (thread, value) → row + rows·column, of `across` threads along a row and `vectors` vectors of each.
+fn shares([across, rows]: [i64; 2], [vector, vectors]: [i64; 2]) -> Result<Layout, LayoutError> {
+    let thread = Layout::flat(&[across, rows], &[vector * rows, 1])?;
+    let value = Layout::flat(&[vector, vectors], &[rows, vector * across * rows])?;
+    Layout::tuple(&[thread, value])
+}
+
+/// Loads a tile of a row, by its number among those of its size.
+pub(crate) type Load<'a> = dyn Fn(&mut Kernel, &RowTile, Expr) -> Result<Fragment, ViewError> + 'a;
+
+/// Registers of a thread for what is loaded at once.
+const REGISTERS: u64 = 32;
+
+/// A row that is visited several times.
+pub(crate) struct Row<'a> {
+    tile: &'a RowTile,
+    cols: Expr,
+    thread: Expr,
+    kept: Kept,
+}
+
+/// Where a row stays, as it was loaded.
+enum Kept {
+    /// Its tile `.0` in registers.
+    Registers(Expr, Fragment),
+    /// Its tile `.0` in shared memory, where a thread reads what it has written.
+    Shared(Expr, View),
+    /// Nowhere: it is loaded tile by tile.
+    Memory,
+}
+
+impl<'a> Row<'a> {
+    /// Loads the row, if it stays. An element of it is made of so many that are loaded.
+    pub(crate) fn new(
+        k: &mut Kernel,
+        tile: &'a RowTile,
+        (cols, thread): (Expr, Expr),
+        (load, loaded): (&Load<'_>, i64),
+    ) -> Result<Self, ViewError> {
+        let first = tile.first(k)?;
+        let kept = if tile.blocks > 1 {
+            let of_row = Layout::flat(&[1, tile.cols], &[0, 1])?;
+            let row = k.shared("row", tile.element, &Swizzled::from(of_row))?;
+            let bytes = i64::from(tile.element.bytes()) * tile.cols / i64::from(tile.threads);
+            let parts = ((loaded * bytes / 4) as u64)
+                .div_ceil(REGISTERS)
+                .next_power_of_two();
+            let parts = parts.min(4) as i64;
+            let part = tile.part(parts)?;
+            let first_part = k.scale(first, parts);
+            for number in 0..parts {
+                let at = k.linear(&[(1, first_part)], number);
+                let x = load(k, &part, at)?;
+                let (zero, number) = (k.constant(0), k.constant(number));
+                let to = part.share(k, &row, [zero, number], thread)?;
+                k.store_fragment(&to, &x)?;
+            }
+            Kept::Shared(first, row)
+        } else if tile.is_kept() {
+            Kept::Registers(first, load(k, tile, first)?)
+        } else {
+            Kept::Memory
+        };
+        Ok(Self {
+            tile,
+            cols,
+            thread,
+            kept,
+        })
+    }
+
+    /// Visits each step of the row, by its number along the row and in f32. What `prepare` gives for a step is asked for one step ahead.
+    pub(crate) fn visit<T>(
+        &self,
+        k: &mut Kernel,
+        load: &Load<'_>,
+        mut prepare: impl FnMut(&mut Kernel, Expr) -> Result<T, ViewError>,
+        mut visit: impl FnMut(&mut Kernel, Expr, &Fragment, T) -> Result<(), ViewError>,
+    ) -> Result<(), ViewError> {
+        let tile = self.tile;
+        let mut steps = |k: &mut Kernel, j: Expr, x: Option<&Fragment>| {
+            let first = k.scale(j, tile.steps);
+            let parts = x.map(|x| x.split(1, tile.steps as usize)).transpose()?;
+            let mut next = Some(prepare(k, first)?);
+            for step in 0..tile.steps {
+                let at = k.linear(&[(1, first)], step);
+                let x = match (&parts, &self.kept) {
+                    (Some(parts), _) => parts[step as usize].clone(),
+                    (None, Kept::Shared(_, row)) => {
+                        let (zero, step) = (k.constant(0), k.constant(step));
+                        let from = tile.place(k, row, [zero, step], self.thread)?;
+                        k.load_fragment(&from)?
+                    }
+                    (None, _) => load(k, tile, j)?,
+                };
+                let x = x.convert(k, Element::F32)?;
+                let Some(prepared) = next.take() else { break };
+                if step + 1 < tile.steps {
+                    let at = k.linear(&[(1, first)], step + 1);
+                    next = Some(prepare(k, at)?);
+                }
+                visit(k, at, &x, prepared)?;
+            }
+            Ok(())
+        };
+        match &self.kept {
+            Kept::Registers(j, x) => steps(k, *j, Some(x)),
+            Kept::Shared(j, _) => steps(k, *j, None),
+            Kept::Memory => k.for_loop("column", 0, tile.cols, self.cols, |k, column| {
+                let j = k.div(column, tile.cols);
+                let x = load(k, tile, j)?;
+                steps(k, j, Some(&x))
+            }),
+        }
     }
 }

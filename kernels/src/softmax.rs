@@ -5,18 +5,18 @@
 //! ```
 //!
 //! A row stays in the registers of a warp, or of the block, and x is read once. The lanes and warps that share a row combine their parts by what the layout of
-//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on. Elsewhere they are read
+//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on. Elsewhere they are read
 //! twice: first each thread keeps a running maximum and the sum that belongs to it.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
 
-use layout_codegen::ir::{Axis, Element, Kernel};
-use layout_codegen::view::{Combine, Fragment, View, ViewError};
+use layout_codegen::ir::{Axis, Kernel};
+use layout_codegen::view::{Fragment, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
-use crate::online::{Online, exp, total};
-use crate::rows::{MOST_ROWS, RowTile};
+use crate::online::{Online, exp};
+use crate::rows::{MOST_ROWS, Row, RowTile};
 
 /// The kernel `softmax_<element>(rows, cols, x, y)`.
 ///
@@ -30,55 +30,27 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
     let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
-    // What this thread has of tile j of a matrix; beyond the end of a row it is −∞, which adds nothing.
-    let share = |k: &mut Kernel, of: &View, j| {
-        tile.share(k, of, [i, j], thread)?
-            .filled(k, f32::NEG_INFINITY)
+    // Beyond the end of a row there is −∞, which adds nothing.
+    let load = |k: &mut Kernel, tile: &RowTile, j| -> Result<Fragment, ViewError> {
+        let x = tile.share(k, &x, [i, j], thread)?;
+        let x = x.filled(k, f32::NEG_INFINITY)?;
+        k.load_fragment(&x)
     };
-    let load = |k: &mut Kernel, j| -> Result<Fragment, ViewError> {
-        let x = share(k, &x, j)?;
-        k.load_fragment(&x)?.convert(k, Element::F32)
-    };
-    let store = |k: &mut Kernel, j, value: &Fragment| -> Result<(), ViewError> {
-        let (y, value) = (share(k, &y, j)?, value.convert(k, element)?);
-        k.store_fragment(&y, &value)
-    };
-    if tile.is_in_registers() {
-        let j = tile.first(&mut k)?;
-        let x = load(&mut k, j)?;
-        let most = tile.most_of_block(&mut k, &x)?;
-        let e = x.zip(&mut k, &most, exp)?;
-        let sum = e.reduce(&mut k, 1, Combine::Add)?;
-        let scale = if tile.blocks == 1 {
-            sum.map(&mut k, |k, sum| sum.reciprocal(k))?
-        } else {
-            let own = [most, sum.clone()].map(|of| of.thread_values(&mut k));
-            let [most, of_block] = own;
-            let most = most?[0];
-            let all = tile.of_ranks(&mut k, "parts", [most, of_block?[0]])?;
-            let [m, all] = total(&mut k, all, &tile.ranks()?)?;
-            let by = all.reciprocal(&mut k);
-            let scale = exp(&mut k, most, m).mul(&mut k, by);
-            sum.map(&mut k, |_, _| scale)?
-        };
-        let value = e.zip(&mut k, &scale, |k, e, scale| e.mul(k, scale))?;
-        store(&mut k, j, &value)?;
-        tile.end(&mut k);
-        return Ok(k.build(arch)?);
-    }
+    let nothing = |_: &mut Kernel, _| Ok(());
+    let row = Row::new(&mut k, tile, (cols, thread), (&load, 1))?;
     let online = Online::new(&mut k);
-    k.for_loop("column", 0, tile.cols, cols, |k, column| {
-        let j = k.div(column, tile.cols);
-        let x = load(k, j)?;
-        online.add(k, &x)
-    })?;
-    let [m, sum] = online.total(&mut k, &tile.block()?)?;
+    row.visit(&mut k, &load, nothing, |k, _, x, ()| online.add(k, x))?;
+    let own = online.total(&mut k, &tile.groups()?)?;
+    let [m, sum] = tile.over_blocks(&mut k, own)?;
     let scale = sum.reciprocal(&mut k);
-    k.for_loop("column", 0, tile.cols, cols, |k, column| {
-        let j = k.div(column, tile.cols);
-        let x = load(k, j)?;
+    row.visit(&mut k, &load, nothing, |k, at, x, ()| {
         let value = x.map(k, |k, x| exp(k, x, m).mul(k, scale))?;
-        store(k, j, &value)
+        let (to, value) = (
+            tile.place(k, &y, [i, at], thread)?,
+            value.convert(k, element)?,
+        );
+        k.store_fragment(&to, &value)
     })?;
+    tile.end(&mut k);
     Ok(k.build(arch)?)
 }

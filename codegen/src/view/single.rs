@@ -6,11 +6,12 @@ use super::partition::Owners;
 use super::words::held;
 use super::{Combine, Partition, View, ViewError};
 use crate::index::Expr;
-use crate::ir::{Binary, Element, Kernel, Type};
+use crate::ir::{Binary, Class, Element, Kernel, Type};
 use crate::value::{Kind, Value};
 
 impl View {
-    /// The element at coordinates from the view's first, of f32, f64 or s32 (as `i32` or `u32`): 0 where that is outside of the buffer.
+    /// The element at coordinates from the view's first, of f32, f64 or s32 (as `i32` or `u32`): 0 where that is outside of the buffer. An element of f16 or bf16 is a pair of twice the
+    /// same ([`HalfPair`](crate::value::HalfPair), [`BrainPair`](crate::value::BrainPair)).
     ///
     /// ```
     /// use layout_codegen::Arch;
@@ -36,10 +37,16 @@ impl View {
     #[track_caller]
     pub fn load<T: Kind>(&self, k: &mut Kernel, at: &[Expr]) -> Result<Value<T>, ViewError> {
         k.at_line();
-        let (share, element) = self.single::<T>(k, at)?;
+        let (share, element) = self.single::<T>(k, at, 2)?;
         let to = k.reg(T::CLASS);
-        k.load_words(&share, 0, &[to], held(element).1)?;
-        k.loaded_from(self.buffer, to);
+        if element.bytes() == 2 {
+            let half = k.reg(Class::B16);
+            k.load_words(&share, 0, &[half], Type::B16)?;
+            k.pack(to, &[half; 2]);
+        } else {
+            k.load_words(&share, 0, &[to], held(element).1)?;
+            k.loaded_from(self.buffer, to);
+        }
         Ok(Value::held(k, to))
     }
 
@@ -73,7 +80,7 @@ impl View {
         value: impl Into<Value<T>>,
     ) -> Result<(), ViewError> {
         k.at_line();
-        let (share, element) = self.single::<T>(k, at)?;
+        let (share, element) = self.single::<T>(k, at, 4)?;
         let from = value.into().register(k);
         k.store_words(&share, 0, &[from], held(element).1)
     }
@@ -112,7 +119,7 @@ impl View {
         value: impl Into<Value<T>>,
     ) -> Result<(), ViewError> {
         k.at_line();
-        let (share, _) = self.single::<T>(k, at)?;
+        let (share, _) = self.single::<T>(k, at, 4)?;
         let op = how.operation();
         let integers = matches!(T::TYPE, Type::S32 | Type::U32);
         let known = op == Binary::Add || integers && matches!(op, Binary::Min | Binary::Max);
@@ -129,15 +136,19 @@ impl View {
         k.store_or_combine(&share, 0, &[from], ty, Some(op))
     }
 
-    /// One element as a share that every thread has, of type `T`.
+    /// One element as a share that every thread has, of type `T` with at least so many bytes.
     fn single<T: Kind>(
         &self,
         k: &mut Kernel,
         at: &[Expr],
+        least: u32,
     ) -> Result<(Partition, Element), ViewError> {
         let mut view = self.at(k, at)?;
         view.tile = Some(vec![1; at.len()]);
-        let Some(element) = view.element.filter(|e| *e == T::ELEMENT && e.bytes() >= 4) else {
+        let Some(element) = view
+            .element
+            .filter(|e| *e == T::ELEMENT && e.bytes() >= least)
+        else {
             return Err(ViewError::Single {
                 buffer: view.name(k).to_owned(),
                 element: view.element,

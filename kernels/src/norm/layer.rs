@@ -6,20 +6,19 @@
 //! w, b: cols, along the columns of the tile ──▶ fragments 1 × cols ──────────────────────────────────────────────────────────────┴──broadcast──▶ y
 //! ```
 //!
-//! The variance is the mean of (x − μ)², in a second pass over the registers: no difference of large numbers. Beyond the end of a row, x − μ is no element and
-//! is masked out by its coordinate. Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on, and read three times elsewhere.
+//! The variance is the mean of (x − μ)², in a second pass over the row: no difference of large numbers. Beyond the end of a row, x − μ is no element and
+//! is masked out by its coordinate. Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on, and read three times elsewhere.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or ∞ gives NaN.
 
-use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Kernel};
 use layout_codegen::value::{F32, Predicate, S32};
-use layout_codegen::view::{Combine, Fragment, ViewError};
+use layout_codegen::view::{Combine, Fragment};
 use layout_codegen::{Arch, Proven};
 
-use super::steps::Steps;
+use super::steps::{Steps, in_f32};
 use crate::KernelError;
-use crate::rows::{MOST_ROWS, RowTile};
+use crate::rows::{MOST_ROWS, Row, RowTile};
 
 /// The kernel `layer_norm_<element>(rows, cols, x, y, w, b, eps)`.
 ///
@@ -43,71 +42,45 @@ pub fn layer_norm(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
         y,
         along: along.into(),
     };
-    let store = |k: &mut Kernel, j, x: &Fragment, scale: &Fragment| {
-        steps.each(k, j, x, |k, to, x, along| {
-            let value = x
-                .zip(k, scale, |k, x, scale| x.mul(k, scale))?
-                .zip(k, &along[0], |k, x, w| x.mul(k, w))?
-                .zip(k, &along[1], |k, x, b| x.add(k, b))?
-                .convert(k, element)?;
-            k.store_fragment(to, &value)
-        })
-    };
     let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
-    let mean = |k: &mut Kernel, sum: F32| sum.mul(k, inverse);
-    let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
-    let centred =
-        |k: &mut Kernel, x: &Fragment, mean: &Fragment| x.zip(k, mean, |k, x, mean| x.sub(k, mean));
-    // The squares of what is inside the row, in tile j: one vector of each thread, to which the others are added.
-    let squares = |k: &mut Kernel, x: &Fragment, j: Expr| -> Result<Fragment, ViewError> {
-        let (first, like) = (k.scale(j, tile.cols), steps.place(k, zero)?);
-        let sums = k.fragment_of(&like, 0.0)?;
-        for (step, x) in (0..).zip(x.split(1, tile.steps as usize)?) {
-            let x = x.map_at(k, |k, x, [_, column]| {
-                let before = k.constant(step * steps.width());
-                let (before, square) = (k.add(first, before), x.mul(k, x));
-                let column = k.add(before, column);
-                Predicate::of(k, column, Cmp::Lt, cols).select(k, square, 0.0)
-            })?;
-            sums.update_with(k, &x, |k, sum, x| sum.add(k, x))?;
-        }
-        Ok(sums)
-    };
-    if tile.is_in_registers() {
-        let j = tile.first(&mut k)?;
-        let x = steps.load(&mut k, &x, j)?;
-        let mean = tile
-            .reduce(&mut k, "sums", (&x, Combine::Add))?
-            .map(&mut k, mean)?;
-        let x = centred(&mut k, &x, &mean)?;
-        let squares = squares(&mut k, &x, j)?;
-        let scale = tile
-            .reduce(&mut k, "squares", (&squares, Combine::Add))?
-            .map(&mut k, scale)?;
-        store(&mut k, j, &x, &scale)?;
-        tile.end(&mut k);
-        return Ok(k.build(arch)?);
-    }
-    let first = steps.share(&mut k, &x, zero)?;
-    let sums = k.fragment_of(&first, 0.0)?;
-    steps.tiles(&mut k, cols, |k, j| {
-        let x = steps.load(k, &x, j)?;
-        sums.update_with(k, &x, |k, sum, x| sum.add(k, x))
-    })?;
-    let mean = sums.reduce(&mut k, 1, Combine::Add)?.map(&mut k, mean)?;
+    let load = |k: &mut Kernel, tile: &RowTile, j| steps.load(k, tile, &x, j);
+    let nothing = |_: &mut Kernel, _| Ok(());
+    let row = Row::new(&mut k, tile, (cols, thread), (&load, 1))?;
+
+    // Sums are kept for a step of each thread, to which the others are added.
     let like = steps.place(&mut k, zero)?;
     let sums = k.fragment_of(&like, 0.0)?;
-    steps.tiles(&mut k, cols, |k, j| {
-        let x = steps.load(k, &x, j)?;
-        let x = centred(k, &x, &mean)?;
-        let squares = squares(k, &x, j)?;
-        sums.update_with(k, &squares, |k, sum, x| sum.add(k, x))
+    row.visit(&mut k, &load, nothing, |k, _, x, ()| {
+        sums.update_with(k, x, |k, sum, x| sum.add(k, x))
     })?;
-    let scale = sums.reduce(&mut k, 1, Combine::Add)?.map(&mut k, scale)?;
-    steps.tiles(&mut k, cols, |k, j| {
-        let x = steps.load(k, &x, j)?;
-        let x = centred(k, &x, &mean)?;
-        store(k, j, &x, &scale)
+    let mean = tile
+        .reduce(&mut k, "sums", (&sums, Combine::Add))?
+        .map(&mut k, |k, sum| sum.mul(k, inverse))?;
+    let centred = |k: &mut Kernel, x: &Fragment| x.zip(k, &mean, |k, x, mean| x.sub(k, mean));
+
+    let squares = k.fragment_of(&like, 0.0)?;
+    row.visit(&mut k, &load, nothing, |k, at, x, ()| {
+        let inside = centred(k, x)?.map_at(k, |k, x, [_, column]| {
+            let column = k.linear(&[(tile.width(), at), (1, column)], 0);
+            let square = x.mul(k, x);
+            Predicate::of(k, column, Cmp::Lt, cols).select(k, square, 0.0)
+        })?;
+        squares.update_with(k, &inside, |k, sum, x| sum.add(k, x))
     })?;
+    let scale = tile
+        .reduce(&mut k, "squares", (&squares, Combine::Add))?
+        .map(&mut k, |k, sum| sum.fma(k, inverse, eps).rsqrt(k))?;
+
+    let with_vectors = |k: &mut Kernel, at| steps.with_vectors(k, at);
+    row.visit(&mut k, &load, with_vectors, |k, _, x, (to, along)| {
+        let along = in_f32(k, &along)?;
+        let value = centred(k, x)?
+            .zip(k, &scale, |k, x, scale| x.mul(k, scale))?
+            .zip(k, &along[0], |k, x, w| x.mul(k, w))?
+            .zip(k, &along[1], |k, x, b| x.add(k, b))?
+            .convert(k, element)?;
+        k.store_fragment(&to, &value)
+    })?;
+    tile.end(&mut k);
     Ok(k.build(arch)?)
 }

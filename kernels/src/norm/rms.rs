@@ -5,8 +5,8 @@
 //! w: cols, along the columns of the tile ──▶ fragment 1 × cols ────────────────────────────────────┴──broadcast──▶ y
 //! ```
 //!
-//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are in the registers of a cluster of blocks from `sm_90` on. Elsewhere they are read twice, quantised ones three times. The variants spill up
-//! to 116 bytes a thread where a row has more than 24,576 elements.
+//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on. Elsewhere they are
+//! read twice, quantised ones three times. The variants spill up to 116 bytes a thread where a row has more than 24,576 elements.
 //!
 //! Two variants, alone or together, save passes over memory in a transformer:
 //!
@@ -22,9 +22,9 @@ use layout_codegen::value::{F32, S32};
 use layout_codegen::view::{Combine, Fragment, ViewError};
 use layout_codegen::{Arch, Proven};
 
-use super::steps::Steps;
+use super::steps::{Steps, in_f32};
 use crate::KernelError;
-use crate::rows::{MOST_ROWS, RowTile};
+use crate::rows::{MOST_ROWS, Row, RowTile};
 
 /// Variants of the RMS norm; the default is the plain one.
 ///
@@ -65,9 +65,6 @@ impl RmsNorm {
     }
 }
 
-/// What is done with a tile of the rows: its index and its numbers.
-type Visit<'a> = dyn FnMut(&mut Kernel, Expr, &Fragment) -> Result<(), ViewError> + 'a;
-
 /// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y and the tile is that of
 /// [`RowTile::for_result`].
 ///
@@ -104,42 +101,28 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
     };
 
     // The row that is normed; of a residual, it is stored when it is first read.
-    let load = |k: &mut Kernel, j: Expr, first: bool| -> Result<Fragment, ViewError> {
-        let x = steps.load(k, &x, j)?;
-        let Some((r, h)) = &residual else {
-            return Ok(x);
-        };
-        let r = steps.load(k, r, j)?;
-        let sum = x.zip(k, &r, |k, x, r| x.add(k, r))?.convert(k, element)?;
-        if first {
-            let to = steps.share(k, h, j)?;
-            k.store_fragment(&to, &sum)?;
-        }
-        sum.convert(k, Element::F32)
-    };
-    let normed = |k: &mut Kernel, x: &Fragment, scale: &Fragment, w: &Fragment| {
-        x.zip(k, scale, |k, x, scale| x.mul(k, scale))?
-            .zip(k, w, |k, x, w| x.mul(k, w))
-    };
-    let store = |k: &mut Kernel, j, x: &Fragment, scale: &Fragment, quantum: Option<&Fragment>| {
-        steps.each(k, j, x, |k, to, x, along| {
-            let mut value = normed(k, x, scale, &along[0])?;
-            if let Some(quantum) = quantum {
-                value = value.zip(k, quantum, |k, y, quantum| y.mul(k, quantum))?;
+    let read =
+        |k: &mut Kernel, tile: &RowTile, j: Expr, first: bool| -> Result<Fragment, ViewError> {
+            let x = steps.load(k, tile, &x, j)?;
+            let Some((r, h)) = &residual else {
+                return Ok(x);
+            };
+            let (x, r) = (x.convert(k, Element::F32)?, steps.load(k, tile, r, j)?);
+            let r = r.convert(k, Element::F32)?;
+            let sum = x.zip(k, &r, |k, x, r| x.add(k, r))?.convert(k, element)?;
+            if first {
+                let to = tile.share(k, h, [i, j], thread)?;
+                k.store_fragment(&to, &sum)?;
             }
-            let value = value.convert(k, result)?;
-            k.store_fragment(to, &value)
-        })
-    };
-    // The largest magnitudes of a tile's numbers, in one vector of each thread.
-    let largest = |k: &mut Kernel, j, x: &Fragment, scale: &Fragment, most: &Fragment| {
-        steps.each(k, j, x, |k, _, x, along| {
-            let value = normed(k, x, scale, &along[0])?;
-            most.update_with(k, &value, |k, most, y| {
-                let size = y.abs(k);
-                most.max_nan(k, size)
-            })
-        })
+            Ok(sum)
+        };
+    let load = |k: &mut Kernel, tile: &RowTile, j| read(k, tile, j, true);
+    let again = |k: &mut Kernel, tile: &RowTile, j| read(k, tile, j, false);
+    let with_vectors = |k: &mut Kernel, at| steps.with_vectors(k, at);
+    let normed = |k: &mut Kernel, x: &Fragment, scale: &Fragment, along: &[Fragment]| {
+        let along = in_f32(k, along)?;
+        x.zip(k, scale, |k, x, scale| x.mul(k, scale))?
+            .zip(k, &along[0], |k, x, w| x.mul(k, w))
     };
     // Stores the scales of the rows, and gives what their numbers are multiplied by.
     let quantum = |k: &mut Kernel, most: &Fragment| -> Result<Option<Fragment>, ViewError> {
@@ -159,50 +142,41 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         scale.map(k, |k, scale| scale.reciprocal(k)).map(Some)
     };
 
-    // From the sum of the squares.
+    // From the sum of the squares, kept for a step of each thread.
     let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
-    let scale = |k: &mut Kernel, sum: F32| sum.fma(k, inverse, eps).rsqrt(k);
-    // A row in registers is summed as it is. Of a longer one, sums are kept for a tile; with a residual, there are registers for one vector of them.
-    let j = tile.first(&mut k)?;
-    let mut resident = None;
-    let squares = if tile.is_in_registers() {
-        let x = load(&mut k, j, true)?;
-        let squares = x.map(&mut k, |k, x| x.mul(k, x))?;
-        resident = Some(x);
-        squares
-    } else {
-        let (like, parts) = match &residual {
-            None => (steps.share(&mut k, &x, zero)?, 1),
-            Some(_) => (steps.place(&mut k, zero)?, tile.steps as usize),
-        };
-        let squares = k.fragment_of(&like, 0.0)?;
-        steps.tiles(&mut k, cols, |k, j| {
-            let x = load(k, j, true)?;
-            let mut parts = x.split(1, parts)?.into_iter();
-            parts.try_for_each(|x| squares.update_with(k, &x, |k, sum, x| x.fma(k, x, sum)))
-        })?;
-        squares
-    };
+    let loaded = if variant.residual { 2 } else { 1 };
+    let row = Row::new(&mut k, tile, (cols, thread), (&load, loaded))?;
+    let like = steps.place(&mut k, zero)?;
+    let squares = k.fragment_of(&like, 0.0)?;
+    let nothing = |_: &mut Kernel, _| Ok(());
+    row.visit(&mut k, &load, nothing, |k, _, x, ()| {
+        squares.update_with(k, x, |k, sum, x| x.fma(k, x, sum))
+    })?;
     let scale = tile
         .reduce(&mut k, "squares", (&squares, Combine::Add))?
-        .map(&mut k, scale)?;
+        .map(&mut k, |k, sum| sum.fma(k, inverse, eps).rsqrt(k))?;
 
-    // Visits the row again: in the registers, or tile by tile from memory.
-    let again = |k: &mut Kernel, visit: &mut Visit<'_>| match &resident {
-        Some(x) => visit(k, j, x),
-        None => steps.tiles(k, cols, |k, j| {
-            let x = load(k, j, false)?;
-            visit(k, j, &x)
-        }),
-    };
     let mut by = None;
     if variant.quantized.is_some() {
-        let like = steps.place(&mut k, zero)?;
+        // The largest magnitudes, likewise.
         let most = k.fragment_of(&like, 0.0)?;
-        again(&mut k, &mut |k, j, x| largest(k, j, x, &scale, &most))?;
+        row.visit(&mut k, &again, with_vectors, |k, _, x, (_, along)| {
+            let value = normed(k, x, &scale, &along)?;
+            most.update_with(k, &value, |k, most, y| {
+                let size = y.abs(k);
+                most.max_nan(k, size)
+            })
+        })?;
         by = quantum(&mut k, &most)?;
     }
-    again(&mut k, &mut |k, j, x| store(k, j, x, &scale, by.as_ref()))?;
+    row.visit(&mut k, &again, with_vectors, |k, _, x, (to, along)| {
+        let mut value = normed(k, x, &scale, &along)?;
+        if let Some(quantum) = &by {
+            value = value.zip(k, quantum, |k, y, quantum| y.mul(k, quantum))?;
+        }
+        let value = value.convert(k, result)?;
+        k.store_fragment(&to, &value)
+    })?;
     tile.end(&mut k);
     Ok(k.build(arch)?)
 }

@@ -19,7 +19,7 @@ use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    Design, FewRows, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
@@ -44,7 +44,17 @@ fn example(name: &str, text: &str, mut problems: Vec<Runs>) -> Subject {
 
 /// A kernel on problems of several sizes, with random tensors.
 fn shipped<P: Problem + Clone + 'static>(name: &str, first: &P, problems: Vec<P>) -> Subject {
-    let kernel = first.sequence(first.least_arch()).expect("proven");
+    shipped_for(first.least_arch(), name, first, problems)
+}
+
+/// The same for an architecture.
+fn shipped_for<P: Problem + Clone + 'static>(
+    arch: Arch,
+    name: &str,
+    first: &P,
+    problems: Vec<P>,
+) -> Subject {
+    let kernel = first.sequence(arch).expect("proven");
     let outputs = first
         .tensors()
         .into_iter()
@@ -169,6 +179,27 @@ pub(super) fn summed() -> Subject {
 
 pub(super) fn softened() -> Subject {
     on_rows("softmax", RowOperation::Softmax)
+}
+
+/// Softmax and cross entropy by a cluster of two blocks, of rows that both have a part of, or one of them alone.
+fn by_clusters<P: Problem + Clone + 'static>(name: &str, of: impl Fn(u64, u64) -> P) -> Subject {
+    let lengths = (0..8).map(|i| of(1 + i % 2, 10 + 2339 * i));
+    let problems = [of(2, 16_500), of(3, 9001)].into_iter().chain(lengths);
+    shipped_for(Arch(90), name, &of(2, 16_500), problems.collect())
+}
+
+pub(super) fn softened_by_clusters() -> Subject {
+    by_clusters("softmax-cluster", |rows, cols| {
+        Rows::new(RowOperation::Softmax, Element::Bf16, rows, cols)
+    })
+}
+
+pub(super) fn entropy_by_clusters() -> Subject {
+    by_clusters("cross_entropy-cluster", |rows, cols| CrossEntropy {
+        element: Element::Bf16,
+        rows,
+        cols,
+    })
 }
 
 /// Attention on Hopper with small tiles: two or three roles in turns, or one role of two warpgroups.

@@ -364,6 +364,8 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::normalised_by_root_backward,
     examples::normalised_and_quantised,
     examples::softened,
+    examples::softened_by_clusters,
+    examples::entropy_by_clusters,
     examples::summed,
     examples::attended,
     examples::attended_by_all,

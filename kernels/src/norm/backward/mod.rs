@@ -114,7 +114,7 @@ pub fn norm_backward(
         });
     }
     let of_columns = |blocks| columns::of_columns(norm, tile.element, blocks, arch);
-    if tile.is_in_registers() {
+    if tile.is_kept() {
         let rows = resident::of_rows(norm, tile, blocks, arch)?;
         return Ok(vec![rows, of_columns(blocks)?]);
     }

@@ -14,12 +14,9 @@ impl Output<'_> {
         if boxes.when().is_some() {
             return;
         }
-        let whole: Vec<_> = self
-            .trace
-            .whole_axes
-            .iter()
-            .map(|(block, _)| *block)
-            .collect();
+        // Those with several blocks.
+        let whole = self.trace.whole_axes.iter().map(|(block, _)| *block);
+        let whole: Vec<_> = whole.filter(|block| self.axes.contains(block)).collect();
         for block in whole {
             let none_behind = Lin::symbol(block).scale(-1);
             let symbols = &mut self.trace.symbols;
