@@ -236,7 +236,6 @@ impl<'a> Output<'a> {
                     .to_owned(),
             );
         }
-        self.of_first_blocks(stores, boxes);
         // Iterations differ in what they have, as blocks do.
         self.axes.extend(iterations);
         self.iterations = iterations.to_vec();
@@ -262,7 +261,7 @@ impl<'a> Output<'a> {
             cuts.push(cut);
             cases.push(of);
         }
-        self.every_block_apart(&cuts)?;
+        self.every_block_apart(&cuts, (stores, boxes))?;
         self.empty_without_blocks()?;
         // Each combination of cases, as the digits of a number.
         let mut at = vec![0; rank];
@@ -498,17 +497,22 @@ impl<'a> Output<'a> {
     }
 
     /// Blocks that differ along an axis, and iterations of a loop, differ in what they have, along one mode: along two modes they would have tiles of a diagonal.
-    fn every_block_apart(&mut self, cuts: &[Cut]) -> Result<(), String> {
+    fn every_block_apart(
+        &mut self,
+        cuts: &[Cut],
+        (stores, boxes): (&[&GlobalAccess], &Boxes<'_>),
+    ) -> Result<(), String> {
         if self.dealt_once(cuts)? {
             return Ok(());
         }
-        for &axis in &self.axes {
+        for axis in self.axes.clone() {
             let differs = |cut: &&Cut| match cut {
                 Cut::Whole(_) => false,
                 Cut::Block(block) => *block == axis,
                 Cut::Tile(origin, ..) => self.counts_blocks(origin, axis),
             };
             match cuts.iter().filter(differs).count() {
+                0 if self.first_block_alone(axis, stores, boxes) => {}
                 0 => {
                     return Err(
                         "blocks along another axis, or iterations of a loop, write the same"

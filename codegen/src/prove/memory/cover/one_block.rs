@@ -5,28 +5,31 @@
 
 use super::Output;
 use super::boxes::Boxes;
-use crate::prove::algebra::value::Lin;
+use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::memory::GlobalAccess;
 
 impl Output<'_> {
-    /// Leaves out the axes along which the first block alone stores.
-    pub(super) fn of_first_blocks(&mut self, stores: &[&GlobalAccess], boxes: &Boxes<'_>) {
-        if boxes.when().is_some() {
-            return;
+    /// Whether the first of the blocks along an axis alone stores. Its index is known from then on.
+    pub(super) fn first_block_alone(
+        &mut self,
+        axis: Sym,
+        stores: &[&GlobalAccess],
+        boxes: &Boxes<'_>,
+    ) -> bool {
+        let is_whole = self
+            .trace
+            .whole_axes
+            .iter()
+            .any(|(block, _)| *block == axis);
+        let none_behind = Lin::symbol(axis).scale(-1);
+        let symbols = &mut self.trace.symbols;
+        let mut first = stores.iter().map(|s| &s.facts);
+        let alone = is_whole
+            && boxes.when().is_none()
+            && first.all(|facts| symbols.at_least_zero(&none_behind, facts));
+        if alone {
+            self.alone.push((axis, Lin::constant(0)));
         }
-        // Those with several blocks.
-        let whole = self.trace.whole_axes.iter().map(|(block, _)| *block);
-        let whole: Vec<_> = whole.filter(|block| self.axes.contains(block)).collect();
-        for block in whole {
-            let none_behind = Lin::symbol(block).scale(-1);
-            let symbols = &mut self.trace.symbols;
-            if stores
-                .iter()
-                .all(|s| symbols.at_least_zero(&none_behind, &s.facts))
-            {
-                self.axes.retain(|axis| *axis != block);
-                self.alone.push((block, Lin::constant(0)));
-            }
-        }
+        alone
     }
 }
