@@ -18,7 +18,7 @@ use tilewright_kernels::gemm::{DataType, Emitted, Epilogue, Gemm, Specialized, T
 
 use super::run::bind::bind;
 use super::run::on_gpu::{Loaded, Placed};
-use super::{DeviceError, GemmKernel, Inputs, Matrix, Runnable, check_rows};
+use super::{GemmKernel, Inputs, Matrix, RunError, Runnable, check_rows};
 
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
 const ROTATING_BYTES: usize = 512 << 20;
@@ -187,11 +187,11 @@ pub fn compare(
     problem: &Gemm,
     options: TimeOptions,
     seed: u64,
-) -> Result<Comparison, DeviceError> {
+) -> Result<Comparison, RunError> {
     let data_type = plan.data_type;
     let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let first = Inputs::random(problem, data_type, seed);
-    let operands = bind(&kernel, kernel.args(&first))?;
+    let operands = bind(&kernel, kernel.args(&first)?)?;
     if operands.steps.is_empty() {
         let what = "an empty product has no time".to_owned();
         return Err(GpuError::Invalid { what }.into());
@@ -216,9 +216,7 @@ pub fn compare(
         bytes: sets[0].0[GemmKernel::C].read()?,
         ..first.c.clone()
     };
-    let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {
-        what: e.to_string(),
-    })?;
+    let check = check_rows(problem, data_type, &first, &c, 24)?;
     // Without cuBLAS nothing is compared.
     let lt = cublas.and_then(|_| CublasLt::new(gpu).ok());
     let ways = cublas.map(|cublas| library(cublas, lt.as_ref(), data_type, problem, &sets));
