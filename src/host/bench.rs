@@ -81,16 +81,21 @@ fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s>
     }
 }
 
-/// What cuBLAS calls the types of a product; none if it has no such C.
-pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
-    let c = match problem.result(data_type) {
+/// The type of elements that cuBLAS stores sums in and NCCL adds; none for 8-bit ones.
+pub(in crate::host) fn gpu_type(element: Element) -> Option<Scalar> {
+    Some(match element {
         Element::F32 => Scalar::F32,
         Element::F16 => Scalar::F16,
         Element::Bf16 => Scalar::Bf16,
         Element::F64 => Scalar::F64,
         Element::S32 => Scalar::S32,
         Element::S8 | Element::E4m3 | Element::E5m2 => return None,
-    };
+    })
+}
+
+/// What cuBLAS calls the types of a product; none if it has no such C.
+pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
+    let c = gpu_type(problem.result(data_type))?;
     let types = match data_type {
         DataType::F32 => GemmTypes::F32,
         DataType::F16 => GemmTypes::F16,

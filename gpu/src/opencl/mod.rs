@@ -74,7 +74,7 @@ pub struct ClKernel {
     parameters: usize,
 }
 
-/// An argument of a kernel.
+/// An argument of a kernel. OpenCL's buffers are handles without an address, which is what sets it apart from [`Arg`](crate::Arg).
 #[derive(Debug, Clone, Copy)]
 pub enum ClArg<'a> {
     /// A pointer to global memory.
