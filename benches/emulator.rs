@@ -6,8 +6,8 @@ use divan::Bencher;
 use divan::counter::ItemsCount;
 use tilewright::codegen::Arch;
 use tilewright::emulator::Options;
-use tilewright::host::{Inputs, emulate};
-use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands};
+use tilewright::host::{GemmKernel, Inputs, On, RunOptions, run_with};
+use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands, Schedule};
 
 fn main() {
     divan::main();
@@ -19,17 +19,22 @@ fn main() {
 /// Items are lane instructions: an instruction executed by a warp with n active lanes counts n.
 #[divan::bench(args = ["sgemm-maxas-64", "sgemm-maxas-128"], consts = [1, 0], sample_count = 20)]
 fn sgemm_256<const WORKERS: usize>(bencher: Bencher, name: &str) {
-    let plan = name.parse::<Config>().expect("one of two").kernel();
+    let plan = name.parse::<Config>().expect("one of two");
     let problem = Gemm::packed(256, 256, 256, Operands::ALL[0]);
-    let kernel = plan
-        .emit(problem.operands, Arch(80))
-        .expect("the plan proves");
+    let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(80));
+    let kernel = kernel.expect("the plan proves");
     let inputs = Inputs::random(&problem, DataType::F32, 1);
-    let options = Options {
-        workers: WORKERS,
-        ..Options::default()
+    let options = RunOptions {
+        emulator: Options {
+            workers: WORKERS,
+            ..Options::default()
+        },
+        ..RunOptions::default()
     };
-    let run = || emulate(&plan, &kernel, &problem, &inputs, &options).expect("it runs");
+    let run = || {
+        let args = kernel.args(&inputs).expect("they fit");
+        run_with(&kernel, On::Emulator, args, &options).expect("it runs")
+    };
     let lanes = run()
         .report
         .map_or(0, |report| report.counters.lane_instructions);

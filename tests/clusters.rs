@@ -3,8 +3,7 @@
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
-use tilewright::emulator::Options;
-use tilewright::host::{GemmKernel, Inputs, On, check, emulate, run};
+use tilewright::host::{GemmKernel, Inputs, On, check, run};
 use tilewright::kernels::gemm::compile;
 use tilewright::kernels::gemm::epilogue::Function;
 use tilewright::kernels::gemm::{
@@ -28,7 +27,8 @@ fn holds(plan: impl Into<Specialized>, problem: &Gemm, schedule: Schedule) {
     let kernel = GemmKernel::new(&plan, problem, schedule, Arch(90));
     let kernel = kernel.unwrap_or_else(|e| panic!("{what}: {e}"));
     let inputs = Inputs::random(problem, plan.data_type, 13);
-    let outcome = run(&kernel, On::Emulator, kernel.args(&inputs));
+    let args = kernel.args(&inputs).expect("they fit");
+    let outcome = run(&kernel, On::Emulator, args);
     let outcome = outcome.unwrap_or_else(|e| panic!("{what}: {e}"));
     eprintln!("{what}");
     outcome.assert_clean();
@@ -147,9 +147,11 @@ fn copied(plan: &Specialized, problem: &Gemm) -> [u64; 2] {
     });
     let sizes: Vec<u64> = sizes.collect();
     let inputs = Inputs::random(problem, plan.data_type, 3);
-    let run = emulate(plan, &kernel, problem, &inputs, &Options::default()).expect("it runs");
-    let report = run.report.expect("it was launched");
-    assert!(report.is_clean(), "{}", report.findings[0]);
+    let product = GemmKernel::emitted(plan, &kernel, problem).expect("it serves");
+    let args = product.args(&inputs).expect("they fit");
+    let outcome = run(&product, On::Emulator, args).expect("it runs");
+    outcome.assert_clean();
+    let report = outcome.report.expect("it was launched");
     // The map of A has its address in the first register that a parameter's address goes to.
     let lines: Vec<&str> = kernel.ptx.lines().collect();
     let map_of = |name: &str| {

@@ -77,7 +77,7 @@ fn result(
     given: Vec<(&'static str, Arg<'_>)>,
 ) -> Matrix {
     let kernel = GemmKernel::new(plan, problem, schedule, Arch(80)).expect("a kernel");
-    let mut args = kernel.args(inputs);
+    let mut args = kernel.args(inputs).expect("they fit");
     args.extend(given);
     let outcome = run(&kernel, On::Emulator, args).expect("a run");
     outcome.assert_clean();
@@ -380,7 +380,7 @@ fn a_batch_shares_vectors() {
     let inputs = Inputs::random(&problem, DataType::F16, 8);
     let bias = vector(72, 1);
     let kernel = GemmKernel::new(&plan, &problem, WHOLE, Arch(80)).expect("a kernel");
-    let mut args = kernel.args(&inputs);
+    let mut args = kernel.args(&inputs).expect("they fit");
     args.push(("bias", Arg::input(&bias)));
     let outcome = run(&kernel, On::Emulator, args).expect("a run");
     outcome.assert_clean();
@@ -452,7 +452,7 @@ fn inputs_are_in_the_launch_contract() {
     let residual = Matrix::random(Element::F32, 48, 80, 80, 1);
     let rows = Matrix::random(Element::F16, 1, 48, 48, 1);
     let refused = |ld: u32, rows: &Matrix| {
-        let mut args = kernel.args(&inputs);
+        let mut args = kernel.args(&inputs).expect("they fit");
         args.push(("residual", Arg::matrix(&residual, Role::Input)));
         args.push(("by_row", Arg::matrix(rows, Role::Input)));
         args.push(("limit", Arg::from(1.0f32)));

@@ -4,22 +4,14 @@
 
 mod common;
 
+use common::emulated::{Product, product, strict};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::ParamKind;
-use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Options, Report, run};
-use tilewright::host::{EmulatedRun, Inputs, Matrix, check, emulate};
+use tilewright::emulator::{Arg, GlobalMemory, Launch, Module, Report, run};
+use tilewright::host::{Inputs, Matrix, check};
 use tilewright::kernels::gemm::{
     ArgumentValue, Config, DataType, Emitted, Gemm, Mainloop, Operands, Specialized,
 };
-
-/// Everything that the sanitizer can look for.
-fn strict() -> Options {
-    Options {
-        global_races: true,
-        undefined_global: true,
-        ..Options::default()
-    }
-}
 
 /// The kernels of the sources.
 const SOURCES: [&str; 4] = [
@@ -41,16 +33,15 @@ fn kernel(plan: &Specialized, operands: Operands) -> Emitted {
     plan.emit(operands, Arch(80)).expect("the plan proves")
 }
 
-fn emulated(plan: &Specialized, kernel: &Emitted, problem: &Gemm, inputs: &Inputs) -> EmulatedRun {
-    let run = emulate(plan, kernel, problem, inputs, &strict()).expect("the emulator runs it");
-    if let Some(report) = &run.report {
-        let first = report.findings.first();
-        assert!(report.is_clean(), "{}, {problem:?}: {first:?}", plan.name());
-    }
+fn emulated(plan: &Specialized, kernel: &Emitted, problem: &Gemm, inputs: &Inputs) -> Product {
+    let run = product((plan, kernel), (problem, inputs), strict());
+    let run = run.expect("the emulator runs it");
+    let clean = run.outcome.clean();
+    assert_eq!(clean, Ok(()), "{}, {problem:?}", plan.name());
     run
 }
 
-fn assert_right(plan: &Specialized, problem: &Gemm, inputs: &Inputs, run: &EmulatedRun) {
+fn assert_right(plan: &Specialized, problem: &Gemm, inputs: &Inputs, run: &Product) {
     let check = check(problem, plan.data_type, inputs, &run.c).expect("shapes agree");
     assert!(check.gaps_untouched, "{}, {problem:?}", plan.name());
     assert!(check.passed, "{}, {problem:?}: {check:?}", plan.name());
@@ -58,16 +49,10 @@ fn assert_right(plan: &Specialized, problem: &Gemm, inputs: &Inputs, run: &Emula
 
 /// The wavefronts that the emulator counted for each execution of each shared access are those that the plan proved for all. Without
 /// terms in the sums, the loops of the outer products have no turn: nothing is read from a stage.
-fn assert_proven_wavefronts(
-    plan: &Specialized,
-    kernel: &Emitted,
-    problem: &Gemm,
-    run: &EmulatedRun,
-) {
-    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
+fn assert_proven_wavefronts(plan: &Specialized, problem: &Gemm, run: &Product) {
     let no_turn = problem.k == 0 || problem.alpha == 0.0;
-    for (proven, counted) in kernel.proof.accesses.iter().zip(&run.accesses) {
-        assert_eq!(proven.access, counted.access);
+    for counted in &run.outcome.accesses {
+        let proven = &counted.proof;
         let expected = Some((proven.wavefronts, proven.wavefronts));
         let outer = matches!(plan.mainloop, Mainloop::OuterProduct(_));
         let none = outer && no_turn && proven.access.starts_with("read");
@@ -90,8 +75,8 @@ fn two_hundred_problems(plan: &Specialized) {
         let inputs = Inputs::random(&problem, plan.data_type, seed);
         let run = emulated(plan, kernel, &problem, &inputs);
         assert_right(plan, &problem, &inputs, &run);
-        match run.report {
-            Some(_) => assert_proven_wavefronts(plan, kernel, &problem, &run),
+        match run.outcome.report {
+            Some(_) => assert_proven_wavefronts(plan, &problem, &run),
             None => assert_eq!(problem.m * problem.n, 0),
         }
     }
@@ -194,7 +179,7 @@ fn no_rows_or_no_columns_is_nothing_to_do() {
                 assert_eq!(plan.launch(&problem), Ok(None));
                 let inputs = Inputs::random(&problem, plan.data_type, 1);
                 let run = emulated(&plan, &kernel(&plan, operands), &problem, &inputs);
-                assert!(run.report.is_none());
+                assert!(run.outcome.report.is_none());
                 assert_eq!(run.c, inputs.c);
             }
         }

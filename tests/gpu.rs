@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::gpu::ptxas::{self, PtxasError};
 use tilewright::gpu::{Gpu, GpuError};
-use tilewright::host::{Inputs, Matrix, check, launch_on};
+use tilewright::host::{GemmKernel, Inputs, On, RunOptions, check, run_with};
 use tilewright::kernels::gemm::{Config, DataType, Emitted, Gemm, Operands, Schedule, Specialized};
 
 fn named(name: &str) -> Specialized {
@@ -138,21 +138,25 @@ fn assert_runs_right(
 ) {
     let loaded = spent.on(Phase::Compile, || gpu.load_ptx(&kernel.ptx));
     loaded.unwrap_or_else(|e| panic!("{what}: {e}"));
-    let run = spent.on(Phase::Run, || {
-        launch_on(gpu, plan, kernel, problem, inputs, 0)
-    });
-    let run = run.unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert!(run.guards_untouched, "{what}: wrote beside an operand");
-    let c: &Matrix = &run.c;
-    let again = spent.on(Phase::Run, || {
-        launch_on(gpu, plan, kernel, problem, inputs, 0)
-    });
-    let again = again.unwrap_or_else(|e| panic!("{what}, the second run: {e}"));
+    let bound = GemmKernel::emitted(plan, kernel, problem);
+    let bound = bound.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let options = RunOptions {
+        gpu: Some(gpu.clone()),
+        ..RunOptions::default()
+    };
+    let run = || {
+        let args = bound.args(inputs).expect("they fit");
+        let outcome = spent.on(Phase::Run, || run_with(&bound, On::Gpu, args, &options));
+        outcome.unwrap_or_else(|e| panic!("{what}: {e}"))
+    };
+    let (outcome, again) = (run(), run());
+    assert_eq!(outcome.clean(), Ok(()), "{what}");
     assert!(
-        again.c.bytes == c.bytes,
+        again.bytes("C") == outcome.bytes("C"),
         "{what}: the second run gave other bits"
     );
-    let check = spent.on(Phase::Check, || check(problem, plan.data_type, inputs, c));
+    let c = bound.result(inputs, &outcome).expect("C");
+    let check = spent.on(Phase::Check, || check(problem, plan.data_type, inputs, &c));
     let check = check.expect("shapes agree");
     assert!(check.passed, "{what}: {check:?}");
 }

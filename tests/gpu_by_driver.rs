@@ -13,7 +13,7 @@ use iota::{assert_timed, iota};
 use rayon::prelude::*;
 use tilewright::codegen::Arch;
 use tilewright::gpu::Gpu;
-use tilewright::host::{Arg, Inputs, On, check, launch_on, run};
+use tilewright::host::{Arg, GemmKernel, Inputs, On, RunOptions, check, run, run_with};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 
 /// Says that the library is the driver.
@@ -85,19 +85,23 @@ fn right(gpu: &Gpu, plan: &Specialized, i: usize) {
         beta: [0.0, -1.0][i / 4 % 2],
         ..Gemm::packed(136, 72, 48, operands)
     };
-    let adapted = match plan.specialize(&problem, Schedule::default()) {
-        Ok(adapted) => adapted,
+    let kernel = match GemmKernel::new(plan, &problem, Schedule::default(), Arch(90)) {
+        Ok(kernel) => kernel,
         // Of a transpose that the plan does not have.
         Err(PlanError::Unsupported { .. }) => return,
         Err(error) => panic!("{}: {error}", plan.name()),
     };
-    let kernel = adapted.emit(operands, Arch(90));
-    let kernel = kernel.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
     let inputs = Inputs::random(&problem, plan.data_type, i as u64);
-    let run = launch_on(gpu, &adapted, &kernel, &problem, &inputs, 0);
-    let run = run.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
-    assert!(run.guards_untouched, "{}", plan.name());
-    let check = check(&problem, plan.data_type, &inputs, &run.c).expect("shapes agree");
+    let options = RunOptions {
+        gpu: Some(gpu.clone()),
+        ..RunOptions::default()
+    };
+    let args = kernel.args(&inputs).expect("they fit");
+    let outcome = run_with(&kernel, On::Gpu, args, &options);
+    let outcome = outcome.unwrap_or_else(|e| panic!("{}: {e}", plan.name()));
+    assert_eq!(outcome.clean(), Ok(()), "{}", plan.name());
+    let c = kernel.result(&inputs, &outcome).expect("C");
+    let check = check(&problem, plan.data_type, &inputs, &c).expect("shapes agree");
     assert!(check.passed, "{}: {check:?}", plan.name());
 }
 

@@ -6,12 +6,12 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::Random;
+use common::emulated::{product, strict};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::{Element, ParamKind};
 use tilewright::emulator::{FindingKind, Options};
 use tilewright::host::{
-    GemmKernel, Inputs, Matrix, On, Outcome, RunOptions, check, check_rows, emulate, run_with,
-    tolerance,
+    GemmKernel, Inputs, Matrix, On, Outcome, RunOptions, check, check_rows, run_with, tolerance,
 };
 use tilewright::kernels::gemm::{
     Activation, Alignment, Argument, ArgumentValue, Batch, Bias, Config, DataType, Emitted,
@@ -432,7 +432,7 @@ fn by_hand(launch: Launch, alignment: u32) -> (Inputs, Outcome) {
         },
         ..RunOptions::default()
     };
-    let args = kernel.args(&inputs);
+    let args = kernel.args(&inputs).expect("they fit");
     let run = run_with(&kernel, On::Emulator, args, &options).expect("it runs");
     (inputs, run)
 }
@@ -511,12 +511,12 @@ fn matrices_of_another_problem_are_refused_by_name() {
         .map(Config::kernel)
         .expect("it is listed");
     let kernel = plan.emit(nn, Arch(80)).expect("it proves");
-    let run = |inputs: &Inputs| emulate(&plan, &kernel, &problem, inputs, &Options::default());
+    let run = |inputs: &Inputs| product((&plan, &kernel), (&problem, inputs), strict());
     let right = Inputs::random(&problem, DataType::F16, 1);
     let c = run(&right).expect("they are the problem's").c;
 
     let singles = Inputs::random(&problem, DataType::F32, 1);
-    let error = run(&singles).expect_err("A is of f32").to_string();
+    let error = run(&singles).err().expect("A is of f32").to_string();
     assert_eq!(
         error,
         "A is 64x64 of f32 with rows 64 apart, and the problem takes 64x64 of f16 with rows 64 apart"
@@ -525,7 +525,7 @@ fn matrices_of_another_problem_are_refused_by_name() {
     assert!(run(&small).is_err() && check(&problem, DataType::F16, &small, &c).is_err());
     let mut short = right.clone();
     short.b.bytes.pop();
-    let error = run(&short).expect_err("a byte is missing").to_string();
+    let error = run(&short).err().expect("a byte is missing").to_string();
     assert_eq!(error, "B is 8191 bytes, and the problem takes 8192 bytes");
 
     // With α = 0 nobody looks at A and B.
@@ -571,7 +571,7 @@ fn scaled(name: &str, alpha: f64) -> (Gemm, DataType, Inputs, Matrix) {
     };
     let kernel = plan.emit(nn, Arch(80)).expect("it proves");
     let inputs = Inputs::random(&problem, plan.data_type, 3);
-    let run = emulate(&plan, &kernel, &problem, &inputs, &Options::default());
+    let run = product((&plan, &kernel), (&problem, &inputs), strict());
     let c = run.expect("it runs").c;
     (problem, plan.data_type, inputs, c)
 }

@@ -30,8 +30,9 @@ fn five_hundred_problems(data_type: DataType) {
         let at = plans.iter().position(|p| p.name() == plan.name());
         let at = at.expect("one of them");
         served[at] += 1;
-        for access in run.accesses {
-            *executed.entry((at, access.access)).or_default() |= access.wavefronts.is_some();
+        for access in run.outcome.accesses {
+            let name = access.proof.access;
+            *executed.entry((at, name)).or_default() |= access.wavefronts.is_some();
         }
     }
     for (plan, served) in plans.iter().zip(served) {
@@ -197,7 +198,7 @@ fn no_rows_or_no_columns_is_nothing_to_do() {
             for (plan, case) in edges(data_type, size, [1.0, 1.0], 1) {
                 let inputs = Inputs::random(&case.problem, data_type, case.seed);
                 let run = emulated(&plan, &case, &inputs);
-                assert!(run.report.is_none());
+                assert!(run.outcome.report.is_none());
                 assert_eq!(run.c, inputs.c);
             }
         }

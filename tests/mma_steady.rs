@@ -6,9 +6,9 @@
 
 mod common;
 
-use common::emulated::{assert_right, run};
+use common::emulated::{Product, assert_right, run};
 use common::mma::{Case, TYPES, plans_of};
-use tilewright::host::{EmulatedRun, Inputs};
+use tilewright::host::Inputs;
 use tilewright::kernels::gemm::{Alignment, Emitted, Gemm, Operands, Schedule, Specialized};
 
 /// Stages of a kernel, from the comment above it.
@@ -20,7 +20,7 @@ fn stages(kernel: &Emitted) -> u64 {
 
 /// How often each instruction of the loop without branches was executed, by all warps together: all alike, and at least `turns` times by
 /// each warp.
-fn assert_steady(what: &str, kernel: &Emitted, run: &EmulatedRun, warps: u64, turns: u64) {
+fn assert_steady(what: &str, kernel: &Emitted, run: &Product, warps: u64, turns: u64) {
     let lines = || kernel.ptx.lines().zip(1u32..);
     let is_label = |line: &str| line.starts_with("k0_") && !line.ends_with("_end:");
     let (label, first) = lines().find(|(l, _)| is_label(l)).expect("the loop");
@@ -28,7 +28,7 @@ fn assert_steady(what: &str, kernel: &Emitted, run: &EmulatedRun, warps: u64, tu
     let (_, last) = lines()
         .find(|&(line, at)| at > first && line.ends_with(&back))
         .expect("the branch back");
-    let report = run.report.as_ref().expect("it was launched");
+    let report = run.outcome.report.as_ref().expect("it was launched");
     let counted = report.counters.instructions.iter();
     let executed: Vec<u64> = counted
         .filter(|i| (first..last).contains(&i.line))

@@ -88,7 +88,7 @@ fn a_plan_gives_the_same_on_both() {
     let kernel = GemmKernel::new(&plan, &problem, schedule, Arch(80)).expect("it serves");
     let inputs = Inputs::random(&problem, DataType::F16, 6);
     for on in [On::Gpu, On::Emulator] {
-        let outcome = run(&kernel, on, kernel.args(&inputs)).expect("it runs");
+        let outcome = run(&kernel, on, kernel.args(&inputs).expect("they fit")).expect("it runs");
         outcome.assert_clean();
         let c = kernel.result(&inputs, &outcome).expect("C");
         let check = check(&problem, DataType::F16, &inputs, &c).expect("shapes");

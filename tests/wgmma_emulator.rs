@@ -37,7 +37,8 @@ fn counted_as_proven(outcome: &Outcome) {
 
 fn right(what: &str, kernel: &GemmKernel<'_>, problem: &Gemm, data_type: DataType) {
     let inputs = Inputs::random(problem, data_type, 7);
-    let outcome = run(kernel, On::Emulator, kernel.args(&inputs));
+    let args = kernel.args(&inputs).expect("they fit");
+    let outcome = run(kernel, On::Emulator, args);
     let outcome = outcome.unwrap_or_else(|e| panic!("{what}: {e}"));
     eprintln!("{what}");
     outcome.assert_clean();
@@ -309,7 +310,8 @@ fn promoted_sums_are_nearer() {
             let plan = plan.expect("listed");
             let kernel = GemmKernel::new(&plan, &problem, Schedule::default(), Arch(90));
             let kernel = kernel.expect("it serves");
-            let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)).expect("a run");
+            let args = kernel.args(&inputs).expect("they fit");
+            let outcome = run(&kernel, On::Emulator, args).expect("a run");
             outcome.assert_clean();
             let c = kernel.result(&inputs, &outcome).expect("C");
             let found = check(&problem, data_type, &inputs, &c).expect("a check");

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tilewright::codegen::Arch;
 use tilewright::gpu::cublas::Cublas;
 use tilewright::gpu::{Gpu, TimeOptions};
-use tilewright::host::{Comparison, DeviceError, compare};
+use tilewright::host::{Comparison, compare};
 use tilewright::kernels::gemm::Config;
 use tilewright::kernels::gemm::{DataType, Gemm, Operands, ProblemError};
 
@@ -263,10 +263,8 @@ impl BenchArgs {
         };
         let plan = &plan;
         memory::for_rows(problem, data_type)?;
-        compare(gpu, cublas, plan, &kernel, problem, options, self.seed).map_err(|e| match e {
-            DeviceError::Plan(e) => CliError::new(e.code(), e.to_string()),
-            e => CliError::new("gpu", e.to_string()),
-        })
+        compare(gpu, cublas, plan, &kernel, problem, options, self.seed)
+            .map_err(|e| CliError::new(e.code(), e.to_string()))
     }
 }
 

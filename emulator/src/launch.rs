@@ -26,7 +26,7 @@ pub const MAX_PRINTED: usize = 1 << 20;
 /// Bytes of a cooperative launch's workspace: the barrier of the grid.
 const WORKSPACE_BYTES: usize = 256;
 
-/// A kernel argument.
+/// A kernel argument, held against the type of the parameter in the PTX text. Pointers are addresses in the emulator's memory.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
     /// 32-bit unsigned.

@@ -76,7 +76,7 @@ impl LaunchConfig {
     }
 }
 
-/// One kernel argument.
+/// One kernel argument, as the driver reads it: buffers are addresses in device memory. A call that places host data itself takes other arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Arg {
     /// An unsigned 32-bit integer.

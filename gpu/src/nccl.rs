@@ -8,6 +8,7 @@
 
 use std::ffi::c_void;
 
+use crate::cublas::Scalar;
 use crate::device::Gpu;
 use crate::error::GpuError;
 use crate::library::api;
@@ -86,33 +87,20 @@ fn check(call: &'static str, status: i32) -> Result<(), GpuError> {
     }
 }
 
-/// `ncclDataType_t`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum NcclType {
-    /// Bytes that nobody adds.
-    Bytes,
-    /// Integers of 32 bits.
-    S32,
-    /// Half precision.
-    F16,
-    /// Single precision.
-    F32,
-    /// Double precision.
-    F64,
-    /// The upper half of single precision.
-    Bf16,
-}
+/// `ncclUint8`: bytes that nobody adds.
+const BYTES: i32 = 1;
 
-impl NcclType {
-    fn number(self) -> i32 {
-        match self {
-            Self::Bytes => 1,
-            Self::S32 => 2,
-            Self::F16 => 6,
-            Self::F32 => 7,
-            Self::F64 => 8,
-            Self::Bf16 => 9,
-        }
+/// The `ncclDataType_t` of elements that NCCL adds.
+fn number(scalar: Scalar) -> Result<i32, GpuError> {
+    match scalar {
+        Scalar::S32 => Ok(2),
+        Scalar::F16 => Ok(6),
+        Scalar::F32 => Ok(7),
+        Scalar::F64 => Ok(8),
+        Scalar::Bf16 => Ok(9),
+        Scalar::S8 | Scalar::E4m3 | Scalar::E5m2 => Err(GpuError::invalid(format!(
+            "NCCL adds no elements of {scalar:?}: give wider ones"
+        ))),
     }
 }
 
@@ -217,11 +205,11 @@ impl Nccl {
         })
     }
 
-    /// Every rank's `count` elements at `from` go to all ranks, one behind the other, at `to`.
+    /// Every rank's `bytes` bytes at `from` go to all ranks, one behind the other, at `to`.
     ///
     /// # Safety
     ///
-    /// `from` must have `count` elements of `ty` and `to` `count` times the number of ranks, in allocations of the rank's GPU that live until the
+    /// `from` must have `bytes` bytes and `to` `bytes` times the number of ranks, in allocations of the rank's GPU that live until the
     /// collective has run on `stream`. No other thread uses the rank at the same time.
     ///
     /// # Errors
@@ -231,8 +219,7 @@ impl Nccl {
         &self,
         rank: usize,
         (from, to): (u64, u64),
-        count: usize,
-        ty: NcclType,
+        bytes: usize,
         stream: &Stream,
     ) -> Result<(), GpuError> {
         let communicator = self.communicator(rank)?;
@@ -241,8 +228,8 @@ impl Nccl {
             (self.api.all_gather)(
                 pointer(from).cast_const(),
                 pointer(to),
-                count,
-                ty.number(),
+                bytes,
+                BYTES,
                 communicator,
                 stream.raw().cast(),
             )
@@ -253,27 +240,27 @@ impl Nccl {
     ///
     /// # Safety
     ///
-    /// As [`Nccl::all_gather`], with `from` and `to` exchanged.
+    /// As [`Nccl::all_gather`], with `from` and `to` exchanged, and elements of `scalar` for bytes.
     ///
     /// # Errors
     ///
-    /// [`GpuError::Nccl`].
+    /// [`GpuError::Nccl`], and [`GpuError::Invalid`] for 8-bit elements, whose sums NCCL does not have or wraps.
     pub unsafe fn reduce_scatter(
         &self,
         rank: usize,
         (from, to): (u64, u64),
         count: usize,
-        ty: NcclType,
+        scalar: Scalar,
         stream: &Stream,
     ) -> Result<(), GpuError> {
-        let communicator = self.communicator(rank)?;
+        let (ty, communicator) = (number(scalar)?, self.communicator(rank)?);
         // SAFETY: the caller's promise.
         check("ncclReduceScatter", unsafe {
             (self.api.reduce_scatter)(
                 pointer(from).cast_const(),
                 pointer(to),
                 count,
-                ty.number(),
+                ty,
                 SUM,
                 communicator,
                 stream.raw().cast(),
@@ -304,7 +291,7 @@ impl Nccl {
             (self.api.send)(
                 pointer(from).cast_const(),
                 bytes,
-                NcclType::Bytes.number(),
+                BYTES,
                 peer as i32,
                 communicator,
                 stream.raw().cast(),
@@ -335,7 +322,7 @@ impl Nccl {
             (self.api.receive)(
                 pointer(to),
                 bytes,
-                NcclType::Bytes.number(),
+                BYTES,
                 peer as i32,
                 communicator,
                 stream.raw().cast(),

@@ -18,7 +18,7 @@ use tilewright_kernels::gemm::{DataType, Emitted, Epilogue, Gemm, Specialized, T
 
 use super::run::bind::bind;
 use super::run::on_gpu::{Loaded, Placed};
-use super::{DeviceError, GemmKernel, Inputs, Matrix, Runnable, check_rows};
+use super::{GemmKernel, Inputs, Matrix, RunError, Runnable, check_rows};
 
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
 const ROTATING_BYTES: usize = 512 << 20;
@@ -81,16 +81,21 @@ fn product<'s>(problem: &Gemm, types: GemmTypes, set: &'s Set) -> CublasGemm<'s>
     }
 }
 
-/// What cuBLAS calls the types of a product; none if it has no such C.
-pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
-    let c = match problem.result(data_type) {
+/// The type of elements that cuBLAS stores sums in and NCCL adds; none for 8-bit ones.
+pub(in crate::host) fn gpu_type(element: Element) -> Option<Scalar> {
+    Some(match element {
         Element::F32 => Scalar::F32,
         Element::F16 => Scalar::F16,
         Element::Bf16 => Scalar::Bf16,
         Element::F64 => Scalar::F64,
         Element::S32 => Scalar::S32,
         Element::S8 | Element::E4m3 | Element::E5m2 => return None,
-    };
+    })
+}
+
+/// What cuBLAS calls the types of a product; none if it has no such C.
+pub(in crate::host) fn cublas_types(data_type: DataType, problem: &Gemm) -> Option<GemmTypes> {
+    let c = gpu_type(problem.result(data_type))?;
     let types = match data_type {
         DataType::F32 => GemmTypes::F32,
         DataType::F16 => GemmTypes::F16,
@@ -187,11 +192,11 @@ pub fn compare(
     problem: &Gemm,
     options: TimeOptions,
     seed: u64,
-) -> Result<Comparison, DeviceError> {
+) -> Result<Comparison, RunError> {
     let data_type = plan.data_type;
     let kernel = GemmKernel::emitted(plan, kernel, problem)?;
     let first = Inputs::random(problem, data_type, seed);
-    let operands = bind(&kernel, kernel.args(&first))?;
+    let operands = bind(&kernel, kernel.args(&first)?)?;
     if operands.steps.is_empty() {
         let what = "an empty product has no time".to_owned();
         return Err(GpuError::Invalid { what }.into());
@@ -216,9 +221,7 @@ pub fn compare(
         bytes: sets[0].0[GemmKernel::C].read()?,
         ..first.c.clone()
     };
-    let check = check_rows(problem, data_type, &first, &c, 24).map_err(|e| GpuError::Invalid {
-        what: e.to_string(),
-    })?;
+    let check = check_rows(problem, data_type, &first, &c, 24)?;
     // Without cuBLAS nothing is compared.
     let lt = cublas.and_then(|_| CublasLt::new(gpu).ok());
     let ways = cublas.map(|cublas| library(cublas, lt.as_ref(), data_type, problem, &sets));

@@ -1,5 +1,5 @@
-//! Kernels at work: [`run()`] runs any kernel on the emulator or the GPU; [`emulate`] and [`launch_on`] run a plan on matrices in memory, and
-//! [`check`] compares the result with a double-precision reference.
+//! Kernels at work: [`run()`] runs any kernel on the emulator, a GPU or an OpenCL device, and [`check`] compares the C of a plan ([`GemmKernel`]) with a
+//! double-precision reference.
 //!
 //! The check is independent of the kernel: the reference shares only the problem's definition with the plans. Matrices are
 //! random, and the memory between their rows is NaN, so that a kernel that reads there gives NaN, and one that writes there
@@ -9,12 +9,8 @@
 mod bench;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 mod contract;
-#[cfg(feature = "gpu")]
-mod device;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 pub mod devices;
-#[cfg(feature = "emulator")]
-mod emulate;
 mod findings;
 mod fit;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
@@ -32,10 +28,6 @@ mod trial;
 pub use bench::{Comparison, compare};
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 pub use contract::{Contract, ContractBuffer, ContractLaunch, Language, UnknownLanguage};
-#[cfg(feature = "gpu")]
-pub use device::{DeviceError, DeviceRun, launch_on};
-#[cfg(feature = "emulator")]
-pub use emulate::{EmulateError, EmulatedAccess, EmulatedRun, emulate};
 pub use findings::{
     EntryError, FindingsError, findings_from_json, findings_to_json, load_findings,
 };
@@ -44,8 +36,6 @@ pub use fit::OperandError;
 pub use machine::machine;
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};
-#[cfg(feature = "opencl")]
-pub use run::run_on_opencl;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 pub use run::{
     Arg, ArgError, Buffer, BufferElement, BufferType, CountedAccess, GemmKernel, Launches, On,

@@ -14,7 +14,7 @@ use super::reference::Sample;
 use super::run::arg;
 use super::run::bind::bind;
 use super::run::on_gpu::Loaded;
-use super::{Check, DeviceError, GemmKernel, Inputs, Matrix, Runnable};
+use super::{Check, GemmKernel, Inputs, Matrix, RunError, Runnable};
 
 /// Bytes of operands that rotate: several times the level 2 cache of any GPU there is.
 const ROTATING_BYTES: usize = 512 << 20;
@@ -63,15 +63,15 @@ impl Trial {
     ///
     /// # Errors
     ///
-    /// [`DeviceError::Operand`] for a problem whose matrices do not fit it, [`DeviceError::Refused`] for an empty batch.
-    pub fn new(problem: &Gemm, data_type: DataType, seed: u64) -> Result<Self, DeviceError> {
+    /// [`RunError::Operand`] for a problem whose matrices do not fit it, [`RunError::Refused`] for an empty batch.
+    pub fn new(problem: &Gemm, data_type: DataType, seed: u64) -> Result<Self, RunError> {
         if problem.batch.count == 0 {
-            let reason = "a batch of no products has no time; give at least one".to_owned();
-            return Err(DeviceError::Refused(reason));
+            let reason =
+                "it is a batch of no products, which has no time; give at least one".to_owned();
+            return Err(RunError::Refused { reason });
         }
         let inputs = Inputs::random(problem, data_type, seed);
-        let sample =
-            Sample::new(problem, data_type, &inputs, SAMPLE).map_err(DeviceError::Operand)?;
+        let sample = Sample::new(problem, data_type, &inputs, SAMPLE)?;
         Ok(Self {
             problem: *problem,
             data_type,
@@ -93,7 +93,7 @@ impl Trial {
         gpu: &Gpu,
         ways: &[(&Specialized, &Emitted)],
         options: TimeOptions,
-    ) -> Result<Vec<Result<Tried, DeviceError>>, DeviceError> {
+    ) -> Result<Vec<Result<Tried, RunError>>, RunError> {
         let mut sets = None;
         let mut all = Vec::new();
         for &(plan, kernel) in ways {
@@ -146,13 +146,13 @@ impl Trial {
         plan: &Specialized,
         kernel: &Emitted,
         sets: &mut Option<Sets>,
-    ) -> Result<Result<Ready, DeviceError>, DeviceError> {
+    ) -> Result<Result<Ready, RunError>, RunError> {
         let prepared = || {
             let kernel = GemmKernel::emitted(plan, kernel, &self.problem)?;
-            let operands = bind(&kernel, kernel.args(&self.inputs))?;
+            let operands = bind(&kernel, kernel.args(&self.inputs)?)?;
             if operands.steps.is_empty() {
                 let what = "an empty product has no time".to_owned();
-                return Err(DeviceError::from(GpuError::Invalid { what }));
+                return Err(RunError::from(GpuError::Invalid { what }));
             }
             let loaded = Loaded::new(gpu, kernel.ptx(), kernel.entry(), &operands)?;
             Ok((loaded, operands.buffers))

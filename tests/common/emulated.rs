@@ -4,18 +4,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use tilewright::emulator::Options;
-use tilewright::host::{EmulatedRun, Inputs, check, emulate};
-use tilewright::kernels::gemm::{Emitted, Specialized};
+use tilewright::host::{
+    GemmKernel, Inputs, Matrix, On, Outcome, RunError, RunOptions, check, run_with,
+};
+use tilewright::kernels::gemm::{Emitted, Gemm, Specialized};
 
 use super::mma::Case;
 
 /// Everything that the sanitizer can look for.
 pub(crate) fn strict() -> Options {
-    Options {
-        global_races: true,
-        undefined_global: true,
-        ..Options::default()
-    }
+    RunOptions::default().emulator
 }
 
 /// Kernels by the name of their entry and the number of parts.
@@ -38,50 +36,65 @@ fn emitted(plan: &Specialized, case: &Case, what: &str) -> Arc<Emitted> {
     kernel
 }
 
+/// What a run of a plan did, and its C.
+pub(crate) struct Product {
+    pub(crate) outcome: Outcome,
+    pub(crate) c: Matrix,
+}
+
+/// Runs a kernel of a plan on the emulator.
+pub(crate) fn product(
+    (plan, kernel): (&Specialized, &Emitted),
+    (problem, inputs): (&Gemm, &Inputs),
+    options: Options,
+) -> Result<Product, RunError> {
+    let kernel = GemmKernel::emitted(plan, kernel, problem)?;
+    let options = RunOptions {
+        emulator: options,
+        ..RunOptions::default()
+    };
+    let outcome = run_with(&kernel, On::Emulator, kernel.args(inputs)?, &options)?;
+    let c = kernel.result(inputs, &outcome).expect("it has a C");
+    Ok(Product { outcome, c })
+}
+
 /// Runs a plan that is adapted to a problem: no finding, and the wavefronts that were proven.
-pub(crate) fn emulated(plan: &Specialized, case: &Case, inputs: &Inputs) -> EmulatedRun {
+pub(crate) fn emulated(plan: &Specialized, case: &Case, inputs: &Inputs) -> Product {
     let what = format!("{}, {case:?}", plan.name());
     let kernel = emitted(plan, case, &what);
     run(plan, &kernel, case, inputs)
 }
 
 /// Runs a kernel of a plan: no finding, and the wavefronts that were proven.
-pub(crate) fn run(
-    plan: &Specialized,
-    kernel: &Emitted,
-    case: &Case,
-    inputs: &Inputs,
-) -> EmulatedRun {
+pub(crate) fn run(plan: &Specialized, kernel: &Emitted, case: &Case, inputs: &Inputs) -> Product {
     let (problem, what) = (&case.problem, format!("{}, {case:?}", plan.name()));
-    let run =
-        emulate(plan, kernel, problem, inputs, &strict()).unwrap_or_else(|e| panic!("{what}: {e}"));
-    let Some(report) = &run.report else {
+    let run = product((plan, kernel), (problem, inputs), strict());
+    let run = run.unwrap_or_else(|e| panic!("{what}: {e}"));
+    if run.outcome.report.is_none() {
         assert_eq!(problem.m * problem.n, 0, "{what}: nothing was launched");
         return run;
-    };
-    assert!(report.is_clean(), "{what}: {}", report.findings[0]);
-    if let Some(reason) = not_as_proven(kernel, &run) {
+    }
+    assert_eq!(run.outcome.clean(), Ok(()), "{what}");
+    if let Some(reason) = not_as_proven(&run.outcome) {
         panic!("{what}: {reason}");
     }
     run
 }
 
 /// The first access that took other wavefronts than were proven for it.
-pub(crate) fn not_as_proven(kernel: &Emitted, run: &EmulatedRun) -> Option<String> {
-    assert_eq!(run.accesses.len(), kernel.proof.accesses.len());
-    let mut accesses = kernel.proof.accesses.iter().zip(&run.accesses);
-    accesses.find_map(|(proven, counted)| {
-        let expected = (proven.wavefronts, proven.wavefronts);
-        let counted = counted.wavefronts.filter(|&counted| counted != expected)?;
+pub(crate) fn not_as_proven(outcome: &Outcome) -> Option<String> {
+    outcome.accesses.iter().find_map(|access| {
+        let proven = access.proof.wavefronts;
+        let counted = access.wavefronts.filter(|c| *c != (proven, proven))?;
         Some(format!(
-            "{} took {counted:?} wavefronts, and {} are proven",
-            proven.access, proven.wavefronts
+            "{} took {counted:?} wavefronts, and {proven} are proven",
+            access.proof.access
         ))
     })
 }
 
 /// Numbers and gaps, with the operands that the reference sees.
-pub(crate) fn assert_right(plan: &Specialized, case: &Case, inputs: &Inputs, run: &EmulatedRun) {
+pub(crate) fn assert_right(plan: &Specialized, case: &Case, inputs: &Inputs, run: &Product) {
     let check = check(&case.problem, plan.data_type, inputs, &run.c).expect("shapes agree");
     assert!(check.passed, "{}, {case:?}: {check:?}", plan.name());
 }

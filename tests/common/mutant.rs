@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use tilewright::emulator::{FindingKind, Options};
-use tilewright::host::{Inputs, check, emulate};
+use tilewright::host::{Inputs, check};
 use tilewright::kernels::gemm::{Emitted, Gemm, Specialized};
 
-use super::emulated::{not_as_proven, strict};
+use super::emulated::{not_as_proven, product, strict};
 use super::text::Text;
 
 /// What catches a mutant.
@@ -53,14 +53,14 @@ impl Subject<'_> {
             step_limit: 1 << 20,
             ..strict()
         };
-        let run = emulate(self.plan, kernel, self.problem, self.inputs, &options)
+        let run = product((self.plan, kernel), (self.problem, self.inputs), options)
             .unwrap_or_else(|e| panic!("a mutant must still be PTX: {e}"));
-        let report = run.report.as_ref().expect("it was launched");
+        let report = run.outcome.report.as_ref().expect("it was launched");
         let check = check(self.problem, self.plan.data_type, self.inputs, &run.c);
         Observed {
             findings: report.findings.iter().map(|f| f.kind).collect(),
             numbers_right: check.expect("shapes agree").passed,
-            wavefronts: not_as_proven(kernel, &run),
+            wavefronts: not_as_proven(&run.outcome),
             lanes_synchronised: lanes_are_synchronised(&kernel.ptx),
         }
     }

@@ -8,6 +8,7 @@ mod common;
 mod compile;
 mod index;
 mod isa;
+mod kernels;
 mod own;
 mod parts;
 mod run;

@@ -1,8 +1,8 @@
 //! Plans on an OpenCL device: random ragged problems against float64, α and β, and memory that must not be touched.
 
 use tilewright::banks::AMD_GCN;
-use tilewright::gpu::opencl::{ClDevice, ClProgram};
-use tilewright::host::{GemmKernel, Inputs, Matrix, Outcome, check, run_on_opencl};
+use tilewright::gpu::opencl::ClDevice;
+use tilewright::host::{GemmKernel, Inputs, On, RunOptions, check, run_with};
 use tilewright::kernels::gemm::opencl::{EmittedOpenCl, emit};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, Specialized};
 
@@ -15,45 +15,31 @@ pub(crate) fn device() -> ClDevice {
     })
 }
 
-/// A plan's kernel for one way of its operands, compiled.
-struct Built {
-    emitted: EmittedOpenCl,
-    program: ClProgram,
-}
-
-fn build(device: &ClDevice, plan: &Specialized, operands: Operands) -> Built {
-    let emitted = emit(plan, operands, &AMD_GCN).expect("it proves and has a form");
-    let program = device.build(&emitted.source);
-    Built {
-        program: program.unwrap_or_else(|e| panic!("{}: {e}", emitted.kernel)),
-        emitted,
+/// Runs on the device, which must be there.
+pub(crate) fn on_device() -> RunOptions {
+    RunOptions {
+        opencl: Some(device()),
+        ..RunOptions::default()
     }
 }
 
-/// C after a problem, with everything held against the reference.
+/// Runs a problem, with everything held against the reference.
 fn checked(
-    device: &ClDevice,
-    plan: &Specialized,
-    built: &Built,
+    options: &RunOptions,
+    (plan, emitted): (&Specialized, &EmittedOpenCl),
     problem: &Gemm,
     inputs: &Inputs,
-) -> Matrix {
+) {
     let what = || format!("{}, {problem:?}", plan.name());
-    let kernel = GemmKernel::opencl(plan, &built.emitted, problem).expect("it serves the problem");
-    let outcome: Outcome = run_on_opencl(device, &built.program, &kernel, kernel.args(inputs))
-        .unwrap_or_else(|e| panic!("{}: {e}", what()));
-    assert!(
-        outcome.guards_touched.is_empty(),
-        "{}: wrote behind {:?}",
-        what(),
-        outcome.guards_touched
-    );
-    assert!(outcome.inputs_changed.is_empty(), "{}", what());
+    let kernel = GemmKernel::opencl(plan, emitted, problem).expect("it serves the problem");
+    let args = kernel.args(inputs).expect("they fit");
+    let outcome = run_with(&kernel, On::OpenCl, args, options);
+    let outcome = outcome.unwrap_or_else(|e| panic!("{}: {e}", what()));
+    assert_eq!(outcome.clean(), Ok(()), "{}", what());
     let c = kernel.result(inputs, &outcome).expect("a result");
     let check = check(problem, plan.data_type, inputs, &c).expect("shapes agree");
     assert!(check.gaps_untouched, "{}", what());
     assert!(check.passed, "{}: {check:?}", what());
-    c
 }
 
 /// A hundred problems for each way of the operands that the plan takes.
@@ -61,11 +47,11 @@ fn hundreds(name: &str, ways: &[&str]) {
     if left_out() {
         return;
     }
-    let device = device();
+    let options = on_device();
     let plan = name.parse::<Config>().map(Config::kernel).expect("a plan");
     for way in ways {
         let operands: Operands = way.parse().expect("a way");
-        let built = build(&device, &plan, operands);
+        let emitted = emit(&plan, operands, &AMD_GCN).expect("it proves and has a form");
         let mut read = 0;
         let problems = common::problems(400, 2);
         let problems = problems.iter().filter(|p| p.operands == operands);
@@ -76,7 +62,7 @@ fn hundreds(name: &str, ways: &[&str]) {
                 inputs.c.bytes.fill(0xff);
                 read += 1;
             }
-            checked(&device, &plan, &built, problem, &inputs);
+            checked(&options, (&plan, &emitted), problem, &inputs);
         }
         assert!(read >= 5, "{read} problems without C");
     }

@@ -2,19 +2,13 @@
 
 use serde_json::{Value, json};
 use tilewright::host::{Contract, ContractBuffer, GemmKernel};
-use tilewright::kernels::gemm::{Batch, Emitted, Gemm, PlanError, Specialized};
+use tilewright::kernels::gemm::{Batch, Gemm};
 
 use crate::error::CliError;
 
-/// The contract of a kernel that the plan emitted for this problem.
-pub(super) fn of(
-    plan: &Specialized,
-    kernel: &Emitted,
-    problem: &Gemm,
-) -> Result<Contract, CliError> {
-    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
-    let kernel = GemmKernel::emitted(plan, kernel, problem).map_err(refused)?;
-    let contract = Contract::new(&kernel, []);
+/// The contract of a kernel for this problem.
+pub(super) fn of(kernel: &GemmKernel<'_>, problem: &Gemm) -> Result<Contract, CliError> {
+    let contract = Contract::new(kernel, []);
     let mut contract = contract.map_err(|e| CliError::new(e.code(), e.to_string()))?;
     let Gemm { m, n, k, .. } = *problem;
     contract.sizes = [("m", m), ("n", n), ("k", k)]

@@ -16,18 +16,20 @@ use clap::Args;
 use tilewright::banks::BankModel;
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
-use tilewright::host::{self as runner, Check, Inputs};
+use tilewright::gpu::Gpu;
+use tilewright::host::{
+    self as runner, Check, GemmKernel, Inputs, Matrix, On, RunError, RunOptions, run_with,
+};
 use tilewright::kernels::gemm::opencl::emit as emit_opencl;
 use tilewright::kernels::gemm::{
-    Alignment, Batch, DataType, Emitted, Epilogue, Gemm, Launch, Operands, PlanError, ProblemError,
-    Specialized,
+    Alignment, Batch, DataType, Epilogue, Gemm, Launch, Operands, PlanError, ProblemError,
 };
 
 use crate::devices::{self, DevicesArgs, RankArgs};
 use crate::error::{CliError, Outcome, finish};
 use crate::{emit, memory, output, progress};
 
-use report::{Ran, Report};
+use report::Report;
 use select::Device;
 
 /// Compute C = alpha op(A) op(B) + beta C with a derived, proven, generated kernel, and check it
@@ -252,41 +254,34 @@ fn gemm(args: &GemmArgs) -> Outcome {
 
     // The proof comes first: a plan that does not prove is not emitted.
     let launch = plan.launch(&problem).map_err(refused)?;
-    let kernel = plan.emit(problem.operands, arch).map_err(refused)?;
-    let inputs = operands(
-        args,
-        data_type,
-        &problem,
-        launch.as_ref(),
-        args.on != Device::None,
-    )?;
-    let contract = contract::of(&plan, &kernel, &problem)?;
+    let emitted = plan.emit(problem.operands, arch).map_err(refused)?;
+    let kernel = GemmKernel::emitted(&plan, &emitted, &problem).map_err(refused)?;
+    let contract = contract::of(&kernel, &problem)?;
+    let on = match (args.on, &gpu) {
+        (Device::None, _) => None,
+        (_, Some(_)) => Some(On::Gpu),
+        (_, None) => Some(On::Emulator),
+    };
+    let inputs = operands(args, data_type, &problem, launch.as_ref(), on)?;
     emit::files(
         args.emit.as_deref(),
         args.emit_host.as_deref(),
-        &kernel.ptx,
+        &emitted.ptx,
         &contract,
     )?;
-
-    let ran = match (&inputs, &gpu) {
-        (None, _) => Ran::nowhere(),
-        (Some(inputs), Some(gpu)) => {
-            let run = runner::launch_on(gpu, &plan, &kernel, &problem, inputs, 20)
-                .map_err(|e| CliError::new("gpu", e.to_string()))?;
-            Ran::on_gpu(gpu.info().name.clone(), run)
-        }
-        (Some(inputs), None) => emulated(&plan, &kernel, &problem, inputs)?,
+    let ran = match (on, &inputs) {
+        (Some(on), Some(inputs)) => Some(ran(&kernel, on, gpu, (&problem, inputs))?),
+        _ => None,
     };
-    let check = checked(args, data_type, &problem, inputs.as_ref(), &ran)?;
     let report = Report {
         plan: &plan,
         target: report::Target::Ptx(arch),
         problem: &problem,
-        kernel: &kernel,
+        kernel: &emitted,
         launch: launch.as_ref(),
         contract: &contract,
-        ran: &ran,
-        check,
+        check: checked(args, data_type, &problem, inputs.as_ref(), ran.as_ref())?,
+        ran,
     };
     told(args, &report)
 }
@@ -325,14 +320,53 @@ fn operands(
     data_type: DataType,
     problem: &Gemm,
     launch: Option<&Launch>,
-    run: bool,
+    on: Option<On>,
 ) -> Result<Option<Inputs>, CliError> {
-    if !run {
+    if on.is_none() {
         return Ok(None);
     }
     let workspace = launch.map_or(0, |l| l.workspace_bytes);
     memory::for_all(problem, data_type, workspace)?;
     Ok(Some(Inputs::random(problem, data_type, args.seed)))
+}
+
+/// Multiply-accumulates that take the emulator about half a minute.
+const LONG: f64 = 3e10;
+
+/// Timed runs on a GPU, after a first one; the time is their median.
+const REPEATS: usize = 20;
+
+/// A run and its C.
+fn ran(
+    kernel: &GemmKernel<'_>,
+    on: On,
+    gpu: Option<Gpu>,
+    (problem, inputs): (&Gemm, &Inputs),
+) -> Result<(runner::Outcome, Matrix), CliError> {
+    let products = problem.m as f64 * problem.n as f64 * problem.k as f64;
+    if on == On::Emulator && products * problem.batch.count as f64 > LONG {
+        eprintln!(
+            "this takes the emulator a minute or more; `--on none` only proves and writes the kernel"
+        );
+    }
+    let (bar, of_blocks) = progress::blocks();
+    let options = RunOptions {
+        emulator: emulator::Options {
+            progress: Some(of_blocks),
+            ..emulator::Options::default()
+        },
+        repeats: if on == On::Gpu { REPEATS } else { 0 },
+        gpu,
+        ..RunOptions::default()
+    };
+    let failed = |e: RunError| CliError::new(e.code(), e.to_string());
+    let args = kernel.args(inputs).map_err(|e| failed(e.into()))?;
+    let outcome = run_with(kernel, on, args, &options);
+    bar.finish_and_clear();
+    let outcome = outcome.map_err(failed)?;
+    let c = kernel.result(inputs, &outcome);
+    let c = c.map_err(|e| CliError::new("outcome", e.to_string()))?;
+    Ok((outcome, c))
 }
 
 /// The comparison with the reference, if it is wanted.
@@ -341,10 +375,10 @@ fn checked(
     data_type: DataType,
     problem: &Gemm,
     inputs: Option<&Inputs>,
-    ran: &Ran,
+    ran: Option<&(runner::Outcome, Matrix)>,
 ) -> Result<Option<Check>, CliError> {
-    match (inputs, &ran.c) {
-        (Some(inputs), Some(c)) if args.check => {
+    match (inputs, ran) {
+        (Some(inputs), Some((_, c))) if args.check => {
             let spinner = progress::spinner("checking against float64");
             let check = runner::check(problem, data_type, inputs, c)
                 .map_err(|e| CliError::new("reference", e.to_string()))?;
@@ -378,53 +412,26 @@ fn in_opencl(
     let plan = select::plan(name, &args.schedule, data_type, problem, arch, None)?;
     let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let launch = plan.launch(problem).map_err(refused)?;
-    let kernel = emit_opencl(&plan, problem.operands, model).map_err(refused)?;
+    let emitted = emit_opencl(&plan, problem.operands, model).map_err(refused)?;
     if let Some(path) = &args.emit {
-        output::write_atomically(path, kernel.source.as_bytes())?;
+        output::write_atomically(path, emitted.source.as_bytes())?;
     }
-    let device = opencl::open(args.on)?;
-    let inputs = operands(args, data_type, problem, launch.as_ref(), device.is_some())?;
-    let ran = match (&inputs, &device) {
-        (Some(inputs), Some(device)) => opencl::run(device, &plan, &kernel, problem, inputs)?,
-        _ => Ran::nowhere(),
+    let kernel = GemmKernel::opencl(&plan, &emitted, problem).map_err(refused)?;
+    let on = opencl::device(args.on)?;
+    let inputs = operands(args, data_type, problem, launch.as_ref(), on)?;
+    let ran = match (on, &inputs) {
+        (Some(on), Some(inputs)) => Some(ran(&kernel, on, None, (problem, inputs))?),
+        _ => None,
     };
-    let check = checked(args, data_type, problem, inputs.as_ref(), &ran)?;
-    let kernel = opencl::emitted(&kernel);
     let report = Report {
         plan: &plan,
         target: report::Target::OpenCl(model),
         problem,
-        kernel: &kernel,
+        kernel: &opencl::emitted(&emitted),
         launch: launch.as_ref(),
-        contract: &contract::of(&plan, &kernel, problem)?,
-        ran: &ran,
-        check,
+        contract: &contract::of(&kernel, problem)?,
+        check: checked(args, data_type, problem, inputs.as_ref(), ran.as_ref())?,
+        ran,
     };
     told(args, &report)
-}
-
-/// Products that take the emulator about half a minute.
-const LONG: f64 = 3e10;
-
-fn emulated(
-    plan: &Specialized,
-    kernel: &Emitted,
-    problem: &Gemm,
-    inputs: &Inputs,
-) -> Result<Ran, CliError> {
-    let products = problem.m as f64 * problem.n as f64 * problem.k as f64;
-    if products * problem.batch.count as f64 > LONG {
-        eprintln!(
-            "this takes the emulator a minute or more; `--on none` only proves and writes the kernel"
-        );
-    }
-    let (bar, of_blocks) = progress::blocks();
-    let options = emulator::Options {
-        progress: Some(of_blocks),
-        ..emulator::Options::default()
-    };
-    let run = runner::emulate(plan, kernel, problem, inputs, &options)
-        .map_err(|e| CliError::new("emulator", e.to_string()))?;
-    bar.finish_and_clear();
-    Ok(Ran::emulated(run))
 }

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use tilewright::banks::{BankModel, MODELS, model_named};
+use tilewright::host::{On, RunError, RunOptions};
 use tilewright::kernels::gemm::opencl::EmittedOpenCl;
 use tilewright::kernels::gemm::{DataType, Emitted};
 
@@ -85,84 +86,21 @@ pub(super) fn emitted(kernel: &EmittedOpenCl) -> Emitted {
     }
 }
 
-#[cfg(feature = "opencl")]
-mod device {
-    use tilewright::gpu::opencl::{ClDevice, ClDeviceError};
-    use tilewright::host::{GemmKernel, Inputs, RunError, run_on_opencl};
-    use tilewright::kernels::gemm::opencl::EmittedOpenCl;
-    use tilewright::kernels::gemm::{Gemm, Specialized};
-
-    use super::super::report::Ran;
-    use super::super::select::Device;
-    use crate::error::CliError;
-
-    /// An open device.
-    pub(in super::super) type Opened = ClDevice;
-
-    /// The device to run on; none means nowhere.
-    pub(in super::super) fn open(on: Device) -> Result<Option<Opened>, CliError> {
-        let failed =
-            |e: ClDeviceError| CliError::new(e.code(), format!("{e}; `--on none` needs no device"));
-        match (on, ClDevice::open()) {
-            (Device::None, _)
-            | (Device::Auto, Err(ClDeviceError::NoLoader | ClDeviceError::NoDevice)) => Ok(None),
-            (_, opened) => opened.map(Some).map_err(failed),
-        }
+/// Where to run; none means nowhere.
+pub(super) fn device(on: Device) -> Result<Option<On>, CliError> {
+    if on == Device::None {
+        return Ok(None);
     }
-
-    /// Runs a kernel.
-    pub(in super::super) fn run(
-        device: &Opened,
-        plan: &Specialized,
-        kernel: &EmittedOpenCl,
-        problem: &Gemm,
-        inputs: &Inputs,
-    ) -> Result<Ran, CliError> {
-        let failed = |e: RunError| CliError::new(e.code(), e.to_string());
-        let bound = GemmKernel::opencl(plan, kernel, problem).map_err(|e| failed(e.into()))?;
-        let program = device.build(&kernel.source).map_err(|e| failed(e.into()))?;
-        let outcome =
-            run_on_opencl(device, &program, &bound, bound.args(inputs)).map_err(failed)?;
-        let c = bound
-            .result(inputs, &outcome)
-            .map_err(|e| CliError::new("opencl_error", e.to_string()))?;
-        Ok(Ran::on_opencl(c, &outcome))
-    }
-}
-
-#[cfg(not(feature = "opencl"))]
-mod device {
-    use tilewright::host::Inputs;
-    use tilewright::kernels::gemm::opencl::EmittedOpenCl;
-    use tilewright::kernels::gemm::{Gemm, Specialized};
-
-    use super::super::report::Ran;
-    use super::super::select::Device;
-    use crate::error::CliError;
-
-    /// No device can be open.
-    #[derive(Debug)]
-    pub(in super::super) enum Opened {}
-
-    /// None: this build knows no device.
-    pub(in super::super) fn open(on: Device) -> Result<Option<Opened>, CliError> {
-        if on == Device::Opencl {
+    match RunOptions::default().find(On::OpenCl) {
+        Ok(_) => Ok(Some(On::OpenCl)),
+        Err(error) if on == Device::Auto && error.means_no_device() => Ok(None),
+        Err(RunError::NotBuilt { .. }) => {
             let message = "this tilewright was built without OpenCL devices: build it with `--features opencl`, or give `--on none`, which writes the kernel";
-            return Err(CliError::new("not_built", message));
+            Err(CliError::new("not_built", message))
         }
-        Ok(None)
-    }
-
-    /// Never called.
-    pub(in super::super) fn run(
-        device: &Opened,
-        _: &Specialized,
-        _: &EmittedOpenCl,
-        _: &Gemm,
-        _: &Inputs,
-    ) -> Result<Ran, CliError> {
-        match *device {}
+        Err(error) => {
+            let message = format!("{error}; `--on none` needs no device");
+            Err(CliError::new(error.code(), message))
+        }
     }
 }
-
-pub(super) use device::{open, run};

@@ -7,95 +7,8 @@ use tilewright::banks::BankModel;
 use tilewright::codegen::Arch;
 use tilewright::codegen::mix::Mix;
 use tilewright::gpu::ptxas;
-#[cfg(feature = "opencl")]
-use tilewright::host::Outcome;
-use tilewright::host::{Check, Contract, DeviceRun, EmulatedAccess, EmulatedRun, Matrix};
+use tilewright::host::{Check, Contract, Matrix, Outcome};
 use tilewright::kernels::gemm::{Activation, Bias, Emitted, Gemm, Launch, PlanError, Specialized};
-
-/// What a run gave, wherever it was.
-pub(super) struct Ran {
-    pub(super) device: String,
-    /// C after the product; none if nothing was run.
-    pub(super) c: Option<Matrix>,
-    time_ms: Option<f64>,
-    registers: Option<u32>,
-    accesses: Vec<EmulatedAccess>,
-    findings: Vec<String>,
-    lane_instructions: Option<u64>,
-}
-
-impl Ran {
-    /// Nothing was run: proofs and text are all that is wanted.
-    pub(super) fn nowhere() -> Self {
-        Self {
-            device: "none".to_owned(),
-            c: None,
-            time_ms: None,
-            registers: None,
-            accesses: Vec::new(),
-            findings: Vec::new(),
-            lane_instructions: None,
-        }
-    }
-
-    pub(super) fn on_gpu(device: String, run: DeviceRun) -> Self {
-        let outside = (!run.guards_untouched)
-            .then(|| "a kernel wrote outside of a matrix, just before or behind it".to_owned());
-        Self {
-            device,
-            c: Some(run.c),
-            time_ms: run.time_ms,
-            registers: run.registers,
-            accesses: Vec::new(),
-            findings: outside.into_iter().collect(),
-            lane_instructions: None,
-        }
-    }
-
-    pub(super) fn emulated(run: EmulatedRun) -> Self {
-        let (time_ms, findings, lanes) = run.report.map_or((None, Vec::new(), None), |r| {
-            let findings = r.findings.iter().map(ToString::to_string).collect();
-            (
-                Some(r.wall.as_secs_f64() * 1e3),
-                findings,
-                Some(r.counters.lane_instructions),
-            )
-        });
-        Self {
-            device: "emulator".to_owned(),
-            c: Some(run.c),
-            time_ms,
-            registers: None,
-            accesses: run.accesses,
-            findings,
-            lane_instructions: lanes,
-        }
-    }
-
-    #[cfg(feature = "opencl")]
-    pub(super) fn on_opencl(c: Matrix, outcome: &Outcome) -> Self {
-        let outside = |name: &String| format!("a kernel wrote behind {name}");
-        let changed = |name: &String| format!("a kernel changed {name}");
-        let findings = outcome.guards_touched.iter().map(outside);
-        let findings = findings.chain(outcome.inputs_changed.iter().map(changed));
-        Self {
-            device: outcome.device.clone(),
-            c: Some(c),
-            time_ms: outcome.time_ms,
-            registers: None,
-            accesses: Vec::new(),
-            findings: findings.collect(),
-            lane_instructions: None,
-        }
-    }
-
-    fn measured(&self, access: &str) -> Option<(u32, u32)> {
-        self.accesses
-            .iter()
-            .find(|a| a.access == access)
-            .and_then(|a| a.wavefronts)
-    }
-}
 
 /// What a kernel was printed for.
 #[derive(Clone, Copy)]
@@ -114,29 +27,39 @@ pub(super) struct Report<'a> {
     pub(super) kernel: &'a Emitted,
     pub(super) launch: Option<&'a Launch>,
     pub(super) contract: &'a Contract,
-    pub(super) ran: &'a Ran,
+    /// The run and its C; none if nothing was run.
+    pub(super) ran: Option<(Outcome, Matrix)>,
     pub(super) check: Option<Check>,
 }
 
 impl Report<'_> {
     /// Numbers, gaps, findings and wavefronts all as they should be.
     pub(super) fn passed(&self) -> bool {
-        self.check.is_none_or(|c| c.passed)
-            && self.ran.findings.is_empty()
-            && self.disagreements().is_empty()
+        self.check.is_none_or(|c| c.passed) && self.findings().is_empty()
     }
 
-    /// Shared accesses whose counted wavefronts are not the proven ones.
-    fn disagreements(&self) -> Vec<&str> {
-        let proven = self.kernel.proof.accesses.iter();
-        proven
-            .filter(|a| {
-                self.ran
-                    .measured(&a.access)
-                    .is_some_and(|m| m != (a.wavefronts, a.wavefronts))
-            })
-            .map(|a| a.access.as_str())
-            .collect()
+    fn outcome(&self) -> Option<&Outcome> {
+        self.ran.as_ref().map(|(outcome, _)| outcome)
+    }
+
+    /// What the run did wrong, and shared accesses whose counted wavefronts are not the proven ones.
+    fn findings(&self) -> Vec<String> {
+        self.outcome().map_or(Vec::new(), Outcome::findings)
+    }
+
+    /// The least and the most wavefronts that were counted for an access.
+    fn measured(&self, access: &str) -> Option<(u32, u32)> {
+        let mut accesses = self.outcome()?.accesses.iter();
+        let counted = accesses.find(|a| a.proof.access == access)?;
+        counted.wavefronts
+    }
+
+    /// The time of a launch on a device, or of the run on the emulator.
+    fn time_ms(&self) -> Option<f64> {
+        let outcome = self.outcome()?;
+        let emulated = outcome.report.as_ref();
+        let emulated = emulated.map(|report| report.wall.as_secs_f64() * 1e3);
+        outcome.time_ms.or(emulated)
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -146,7 +69,7 @@ impl Report<'_> {
             .accesses
             .iter()
             .map(|a| {
-                let measured = self.ran.measured(&a.access).map(|(_, most)| most);
+                let measured = self.measured(&a.access).map(|(_, most)| most);
                 json!({"access": a.access, "op": a.op.to_string(), "wavefronts": a.wavefronts, "ideal": a.ideal, "measured": measured})
             })
             .collect();
@@ -184,15 +107,15 @@ impl Report<'_> {
                 Target::Ptx(_) => "nvidia",
                 Target::OpenCl(model) => model.name,
             },
-            "device": self.ran.device,
+            "device": self.outcome().map_or("none", |o| &o.device),
             "max_abs_err": self.check.map(|c| finite(c.max_abs_err)),
             "max_rel_err": self.check.map(|c| finite(c.max_rel_err)),
             "tolerance": self.check.map(|c| c.tolerance),
-            "passed": self.ran.c.as_ref().map(|_| self.passed()),
+            "passed": self.ran.as_ref().map(|_| self.passed()),
             "smem": smem,
             "main_loop": self.kernel.mix.map(mix_json),
-            "findings": self.ran.findings,
-            "time_ms": self.ran.time_ms,
+            "findings": self.findings(),
+            "time_ms": self.time_ms(),
             "launch": super::contract::to_json(self.contract, self.problem),
         })
     }
@@ -219,7 +142,7 @@ impl Report<'_> {
             "\nshared memory          wavefronts: proven  ideal  counted"
         );
         for a in &self.kernel.proof.accesses {
-            let counted = match self.ran.measured(&a.access) {
+            let counted = match self.measured(&a.access) {
                 None => "-".to_owned(),
                 Some((lo, hi)) if lo == hi => lo.to_string(),
                 Some((lo, hi)) => format!("{lo}..{hi}"),
@@ -255,11 +178,8 @@ impl Report<'_> {
             }
         }
         let _ = writeln!(out, "\n{}", self.speed());
-        for f in &self.ran.findings {
+        for f in self.findings() {
             let _ = writeln!(out, "finding: {f}");
-        }
-        for a in self.disagreements() {
-            let _ = writeln!(out, "{a}: the counted wavefronts are not the proven ones");
         }
         if let Some(c) = self.check {
             let _ = writeln!(
@@ -274,7 +194,7 @@ impl Report<'_> {
                 );
             }
         }
-        out.push_str(match (&self.ran.c, self.passed()) {
+        out.push_str(match (&self.ran, self.passed()) {
             (None, _) => "not run",
             (_, true) => "passed",
             (_, false) => "FAILED",
@@ -331,7 +251,7 @@ impl Report<'_> {
         let assembled = ptxas::find().and_then(|p| p.assemble(&self.kernel.ptx, &arch.to_string()));
         let kernels = assembled.map(|a| a.kernels).unwrap_or_default();
         let main = kernels.iter().find(|k| k.kernel == self.kernel.kernel);
-        match (main, self.ran.registers) {
+        match (main, self.outcome().and_then(|o| o.registers)) {
             (Some(r), _) => {
                 let _ = write!(
                     text,
@@ -350,25 +270,25 @@ impl Report<'_> {
     }
 
     fn speed(&self) -> String {
-        if self.ran.c.is_none() {
+        let Some(outcome) = self.outcome() else {
             return match self.target {
                 Target::Ptx(_) => "nothing is run (`--on none`)".to_owned(),
                 Target::OpenCl(_) => "nothing is run (`--on opencl` runs it)".to_owned(),
             };
-        }
-        let Some(ms) = self.ran.time_ms else {
-            return format!("{}: nothing to launch", self.ran.device);
+        };
+        let Some(ms) = self.time_ms() else {
+            return format!("{}: nothing to launch", outcome.device);
         };
         let p = self.problem;
         let flops = 2.0 * p.m as f64 * p.n as f64 * p.k as f64 * p.batch.count as f64;
-        match self.ran.lane_instructions {
-            Some(n) => format!(
+        match &outcome.report {
+            Some(report) => format!(
                 "emulator: {ms:.1} ms, {:.0} million lane instructions a second",
-                n as f64 / ms / 1e3
+                report.counters.lane_instructions as f64 / ms / 1e3
             ),
             None => format!(
                 "{}: {ms:.4} ms, {:.2} TFLOP/s",
-                self.ran.device,
+                outcome.device,
                 flops / ms / 1e9
             ),
         }

@@ -188,6 +188,22 @@ pub(crate) fn refused(e: &SelectError) -> CliError {
     }
 }
 
+/// What the arguments decide: a plan unless its name is `auto`, and what is given of its schedule.
+pub(crate) fn wanted(name: &str, schedule: &ScheduleArgs) -> Result<Wanted, CliError> {
+    let config = match name {
+        "auto" => None,
+        name => Some(
+            name.parse::<Config>()
+                .map_err(|e| refused(&SelectError::Plan(e)))?,
+        ),
+    };
+    Ok(Wanted {
+        config,
+        split: schedule.split,
+        pack: schedule.pack,
+    })
+}
+
 /// The plan of a name, or the best for `auto`, with the schedule that is given or the best; not adapted.
 pub(crate) fn choice(
     name: &str,
@@ -198,20 +214,8 @@ pub(crate) fn choice(
     gpu: Option<&Gpu>,
 ) -> Result<Choice, CliError> {
     let findings = findings(schedule.findings.as_deref())?;
-    let config = match name {
-        "auto" => None,
-        name => Some(
-            name.parse::<Config>()
-                .map_err(|e| refused(&SelectError::Plan(e)))?,
-        ),
-    };
-    let wanted = Wanted {
-        config,
-        split: schedule.split,
-        pack: schedule.pack,
-    };
     let machine = machine(arch, gpu);
-    wanted
+    wanted(name, schedule)?
         .choose(data_type, problem, arch, &machine, findings.as_ref())
         .map_err(|e| refused(&e))
 }

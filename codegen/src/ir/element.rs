@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A type of matrix elements in memory.
+/// A type of matrix elements in memory: each has an address, and kernels load it, compute with it, convert to it and store it. How an instruction types its
+/// operands is [`Scalar`](layout_core::atoms::Scalar), which has `tf32`, bits and AMD's types too. A buffer of a host may hold other Rust numbers.
 ///
 /// ```
 /// use layout_codegen::ir::Element;

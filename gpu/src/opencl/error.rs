@@ -78,6 +78,11 @@ impl ClDeviceError {
         }
     }
 
+    /// Whether there is no OpenCL device, rather than one that does not do what was asked.
+    pub fn means_no_device(&self) -> bool {
+        matches!(self, Self::NoLoader | Self::NoDevice)
+    }
+
     /// The error of a call.
     pub(super) fn of(call: &'static str, error: &ClError) -> Self {
         match error.0 {

@@ -1,7 +1,7 @@
 //! An OpenCL device at run time, on machines that may have none: buffers, programs from source, launches, times.
 //!
 //! OpenCL's loader (`libOpenCL`) is opened when it is first asked for, as the CUDA driver is. A program is compiled by the device's own
-//! compiler, and a launch is checked against the number of parameters that the kernel has. Everything is in order on one queue.
+//! compiler, once for each text, and a launch is checked against the number of parameters that the kernel has. Everything is in order on one queue.
 //!
 //! ```no_run
 //! use tilewright_gpu::opencl::{ClArg, ClDevice, ClDeviceError};
@@ -19,8 +19,8 @@
 
 mod error;
 
-use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -36,7 +36,7 @@ pub use error::ClDeviceError;
 /// An open device: the first that OpenCL finds.
 #[derive(Debug, Clone)]
 pub struct ClDevice {
-    open: Rc<Open>,
+    open: Arc<Open>,
 }
 
 #[derive(Debug)]
@@ -44,8 +44,10 @@ struct Open {
     name: String,
     doubles: bool,
     local_bytes: u64,
-    // The queue is closed before its context.
+    // The queue and the programs are closed before their context.
     queue: CommandQueue,
+    /// What was compiled, by its text.
+    programs: Mutex<HashMap<String, Arc<Program>>>,
     context: Context,
 }
 
@@ -57,22 +59,22 @@ pub struct ClBuffer {
 }
 
 /// A program that the device has compiled.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ClProgram {
-    open: Rc<Open>,
-    program: Program,
+    open: Arc<Open>,
+    program: Arc<Program>,
 }
 
 /// A kernel of a program.
 #[derive(Debug)]
 pub struct ClKernel {
-    open: Rc<Open>,
+    open: Arc<Open>,
     kernel: Kernel,
     name: String,
     parameters: usize,
 }
 
-/// An argument of a kernel.
+/// An argument of a kernel. OpenCL's buffers are handles without an address, which is what sets it apart from [`Arg`](crate::Arg).
 #[derive(Debug, Clone, Copy)]
 pub enum ClArg<'a> {
     /// A pointer to global memory.
@@ -129,10 +131,11 @@ impl ClDevice {
             doubles,
             local_bytes,
             queue,
+            programs: Mutex::default(),
             context,
         };
         Ok(Self {
-            open: Rc::new(open),
+            open: Arc::new(open),
         })
     }
 
@@ -226,7 +229,7 @@ impl ClDevice {
         Ok(bytes)
     }
 
-    /// Compiles a program.
+    /// Compiles a program; one that this device has compiled before is the same.
     ///
     /// # Errors
     ///
@@ -236,13 +239,23 @@ impl ClDevice {
             let device = self.open.name.clone();
             return Err(ClDeviceError::NoDoubles { device });
         }
-        let program =
-            Program::create_and_build_from_source(&self.open.context, source, "-cl-std=CL1.2");
-        let program = program.map_err(|log| ClDeviceError::Build { log })?;
-        Ok(ClProgram {
-            open: Rc::clone(&self.open),
-            program,
-        })
+        let programs = || {
+            let programs = self.open.programs.lock();
+            programs.unwrap_or_else(PoisonError::into_inner)
+        };
+        let of = |program: &Arc<Program>| ClProgram {
+            open: Arc::clone(&self.open),
+            program: Arc::clone(program),
+        };
+        if let Some(program) = programs().get(source) {
+            return Ok(of(program));
+        }
+        // Without the lock, so that other threads go on.
+        let context = &self.open.context;
+        let program = Program::create_and_build_from_source(context, source, "-cl-std=CL1.2");
+        let program = Arc::new(program.map_err(|log| ClDeviceError::Build { log })?);
+        programs().insert(source.to_owned(), Arc::clone(&program));
+        Ok(of(&program))
     }
 }
 
@@ -280,7 +293,7 @@ impl ClProgram {
         let parameters = kernel.num_args();
         let parameters = parameters.map_err(|e| ClDeviceError::of("clGetKernelInfo", &e))?;
         Ok(ClKernel {
-            open: Rc::clone(&self.open),
+            open: Arc::clone(&self.open),
             kernel,
             name: name.to_owned(),
             parameters: parameters as usize,

@@ -35,6 +35,13 @@ pub enum DevicesError {
         /// What stands in the way, and what is accepted.
         reason: String,
     },
+    /// No program with direct stores: factors move, or a sum begins with the old C.
+    NoDirect,
+    /// No program with one collective.
+    NoCollective {
+        /// Everything is in its place already.
+        nothing_moves: bool,
+    },
     /// The program is wrong.
     Fault(Box<Fault>),
 }
@@ -47,6 +54,8 @@ impl DevicesError {
             Self::Distribution(_) => "distribution",
             Self::Problem(e) => e.code(),
             Self::Unsupported { .. } => "unsupported_placement",
+            Self::NoDirect => "no_direct",
+            Self::NoCollective { .. } => "no_collective",
             Self::Fault(_) => "program_fault",
         }
     }
@@ -65,6 +74,18 @@ impl fmt::Display for DevicesError {
             Self::Distribution(e) => e.fmt(f),
             Self::Problem(e) => e.fmt(f),
             Self::Unsupported { reason } => f.write_str(reason),
+            Self::NoDirect => f.write_str(
+                "direct stores take A and B that are cut along k alike (columns,rows,…) and β = 0",
+            ),
+            Self::NoCollective {
+                nothing_moves: true,
+            } => f.write_str("nothing moves with these shards, so that there is no collective"),
+            Self::NoCollective {
+                nothing_moves: false,
+            } => f.write_str(
+                "no single all-gather or reduce-scatter does what moves here: it takes equal shards of whole rows as they are stored (A not \
+                 transposed, B transposed), and nothing added after a reduce-scatter (β, bias, activation)",
+            ),
             Self::Fault(fault) => fault.fmt(f),
         }
     }

@@ -46,19 +46,23 @@ mod error;
 mod gather;
 mod order;
 mod placement;
+mod plans;
 mod program;
 mod prove;
 mod reduce;
 mod submission;
+mod transport;
 use crate::gemm::{Batch, DataType, Gemm};
 use collective::Way;
 pub use error::{DevicesError, Fault};
 pub use placement::{Movements, Placement};
+pub use plans::Plans;
 pub use program::{
     Action, Addend, Buffer, Collective, CollectiveKind, Content, Op, Operand, Product, Program,
     Region,
 };
 pub use prove::ProgramProof;
+pub use transport::Transport;
 
 impl Program {
     /// What the devices do for a product whose matrices lie as `placement` says: factors move to where C belongs, or, if both are cut along k alike

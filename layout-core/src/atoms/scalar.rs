@@ -4,6 +4,9 @@ use core::fmt;
 
 /// The element types of operands and registers, with the names that PTX (or, for AMD, the instruction) gives them.
 ///
+/// What an instruction calls its operands is not always what lies in memory: `tf32` is stored as `f32`, `b1` and `e2m3` have no address. The elements that a
+/// kernel loads, converts and stores are a type of their own in the code generator (`Element`).
+///
 /// ```
 /// use layout_core::atoms::{MMA_M16N8K16_F16, Scalar};
 /// assert_eq!((MMA_M16N8K16_F16.a_type, MMA_M16N8K16_F16.d_type), (Scalar::F16, Scalar::F32));

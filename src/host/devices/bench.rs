@@ -9,15 +9,14 @@ use std::time::Duration;
 use layout_codegen::ir::Element;
 use layout_core::devices::Movement;
 use tilewright_gpu::cublas::{Cublas, Gemm as CublasGemm, Matrix as CublasMatrix, Scalar};
-use tilewright_gpu::nccl::{Nccl, NcclType};
+use tilewright_gpu::nccl::Nccl;
 use tilewright_gpu::{Deadline, GpuError};
 use tilewright_kernels::devices::{Action, Operand, Placement};
 use tilewright_kernels::gemm::{DataType, Trans};
 
-use super::collective::added;
 use super::on_gpu::Session;
 use super::{DeviceGemm, Devices, DevicesRunError, OnDevices};
-use crate::host::bench::cublas_types;
+use crate::host::bench::{cublas_types, gpu_type};
 use crate::host::{Inputs, check_rows};
 
 /// A program's time, and what it is compared with, in milliseconds: medians of slices.
@@ -57,7 +56,7 @@ enum Collective {
     /// Of this operand, in place.
     AllGather(Operand),
     /// Of C's elements.
-    ReduceScatter(Element, NcclType),
+    ReduceScatter(Element, Scalar),
 }
 
 /// Times a product over GPUs. `alone` is the same with everything in its place ([`Program::alone`](tilewright_kernels::devices::Program::alone)).
@@ -223,7 +222,7 @@ fn collective(placement: &Placement, product: &DeviceGemm) -> Option<Collective>
         }
         (_, _, Movement::ReduceScatter) if equal(Operand::C) => {
             let element = problem.result(product.data_type);
-            let ty = added(element)?;
+            let ty = gpu_type(element)?;
             let by_rows = (0..placement.devices())
                 .all(|device| placement.c.shard(device).columns.indices() == problem.n);
             by_rows.then_some(Collective::ReduceScatter(element, ty))
@@ -270,13 +269,7 @@ fn sequence(
                     let own = address + (device * bytes) as u64;
                     // SAFETY: each device's buffer has the shards of all, its own in its place; the streams are waited for below.
                     unsafe {
-                        nccl.all_gather(
-                            device,
-                            (own, address),
-                            bytes,
-                            NcclType::Bytes,
-                            gpus[device].stream(),
-                        )?;
+                        nccl.all_gather(device, (own, address), bytes, gpus[device].stream())?;
                     }
                 }
                 Ok(())

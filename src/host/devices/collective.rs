@@ -1,16 +1,13 @@
 //! Collective operations on the memory of devices: runs of bytes, and sums of elements.
 
 #[cfg(feature = "gpu")]
-use layout_codegen::ir::Element;
-#[cfg(feature = "gpu")]
-use tilewright_gpu::{
-    GpuError, Stream,
-    nccl::{Nccl, NcclType},
-};
+use tilewright_gpu::{GpuError, Stream, nccl::Nccl};
 use tilewright_kernels::devices::{Action, Collective, CollectiveKind, DevicesError, Program};
 
 use super::DevicesRunError;
 use super::storage::Storage;
+#[cfg(feature = "gpu")]
+use crate::host::bench::gpu_type;
 
 /// Checks that what collectives move are runs of bytes of equal length.
 pub(super) fn possible(program: &Program, storage: &[Storage]) -> Result<(), DevicesRunError> {
@@ -66,26 +63,11 @@ pub(super) unsafe fn enqueue(
     );
     match part.kind {
         // SAFETY: both runs lie in the buffers, as `runs` says; the caller's promise.
-        CollectiveKind::AllGather => unsafe {
-            nccl.all_gather(rank, ends, bytes, NcclType::Bytes, stream)
-        },
+        CollectiveKind::AllGather => unsafe { nccl.all_gather(rank, ends, bytes, stream) },
         CollectiveKind::ReduceScatter => {
-            let (ty, size) = (added(element).ok_or_else(invalid)?, element.bytes());
+            let (ty, size) = (gpu_type(element).ok_or_else(invalid)?, element.bytes());
             // SAFETY: as above.
             unsafe { nccl.reduce_scatter(rank, ends, bytes / size as usize, ty, stream) }
         }
     }
-}
-
-/// What NCCL calls an element type that it adds.
-#[cfg(feature = "gpu")]
-pub(super) fn added(element: Element) -> Option<NcclType> {
-    Some(match element {
-        Element::F16 => NcclType::F16,
-        Element::Bf16 => NcclType::Bf16,
-        Element::F32 => NcclType::F32,
-        Element::F64 => NcclType::F64,
-        Element::S32 => NcclType::S32,
-        Element::S8 | Element::E4m3 | Element::E5m2 => return None,
-    })
 }

@@ -6,6 +6,7 @@ use std::fmt;
 use tilewright_gpu::GpuError;
 use tilewright_kernels::devices::DevicesError;
 use tilewright_kernels::gemm::PlanError;
+use tilewright_kernels::select::SelectError;
 
 use crate::host::{OperandError, RunError};
 
@@ -17,6 +18,8 @@ pub enum DevicesRunError {
     Devices(Box<DevicesError>),
     /// A plan refused one of the products.
     Plan(Box<PlanError>),
+    /// No plan serves one of the products.
+    Select(Box<SelectError>),
     /// A matrix is not what the problem says.
     Operand(OperandError),
     /// A kernel could not be run.
@@ -61,6 +64,7 @@ impl DevicesRunError {
         match self {
             Self::Devices(e) => e.code(),
             Self::Plan(e) => e.code(),
+            Self::Select(e) => e.code(),
             Self::Operand(_) => "operand",
             Self::Run(_) => "run",
             #[cfg(feature = "gpu")]
@@ -77,6 +81,7 @@ impl fmt::Display for DevicesRunError {
         match self {
             Self::Devices(e) => e.fmt(f),
             Self::Plan(e) => e.fmt(f),
+            Self::Select(e) => e.fmt(f),
             Self::Operand(e) => e.fmt(f),
             Self::Run(e) => e.fmt(f),
             #[cfg(feature = "gpu")]
@@ -116,6 +121,12 @@ impl From<DevicesError> for DevicesRunError {
 impl From<PlanError> for DevicesRunError {
     fn from(e: PlanError) -> Self {
         Self::Plan(Box::new(e))
+    }
+}
+
+impl From<SelectError> for DevicesRunError {
+    fn from(e: SelectError) -> Self {
+        Self::Select(Box::new(e))
     }
 }
 

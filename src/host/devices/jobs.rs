@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use layout_codegen::Arch;
 use tilewright_kernels::devices::{
-    Action, Content, Operand, Placement, Product, Program, ProgramProof,
+    Action, Content, Operand, Placement, Plans, Product, Program, ProgramProof,
 };
 use tilewright_kernels::gemm::{Alignment, Bias, DataType, Epilogue, Gemm, PlanError, Specialized};
 
@@ -61,7 +61,19 @@ impl DeviceGemm {
         Self::with(program, data_type, arch, choose)
     }
 
-    /// The same for a program of one's own.
+    /// Proves a program, and takes for each of its products the plan that is fastest beside the others.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Program::prove`], [`Plans::plan`], [`Specialized::emit`] and [`Specialized::launch`].
+    pub fn chosen(program: Program, plans: &Plans<'_>) -> Result<Self, DevicesRunError> {
+        let overlaps = program.overlaps();
+        Self::with(program, plans.data_type, plans.arch, |local| {
+            plans.plan(local, overlaps).map_err(DevicesRunError::from)
+        })
+    }
+
+    /// As [`DeviceGemm::new`], for a program of one's own.
     ///
     /// # Errors
     ///

@@ -1,5 +1,6 @@
 //! Kernels that are launched one after the other, as one that can be run.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use layout_codegen::prove::AccessProof;
@@ -7,6 +8,7 @@ use layout_codegen::{Arch, Formulas, Module, ModuleError, Proven};
 use tilewright_kernels::KernelError;
 
 use crate::host::run::bind::WORKSPACE_ALIGNMENT;
+use crate::host::run::proven::program;
 use crate::host::{Launches, Param, Role, RunError, Runnable, Scalars, Step, StepArg};
 
 /// Kernels in one module, launched in order on one stream. What one writes and a later one reads lies in the workspace of the launches; all other tensors are parameters.
@@ -99,6 +101,11 @@ impl Runnable for Sequence {
 
     fn entry(&self) -> &str {
         self.kernels.first().map_or("", Proven::name)
+    }
+
+    fn opencl(&self) -> Result<Cow<'_, str>, RunError> {
+        let kernels = self.kernels.iter().map(|kernel| kernel.entry().clone());
+        program(&kernels.collect::<Vec<_>>())
     }
 
     fn params(&self) -> Vec<Param> {

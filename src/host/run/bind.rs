@@ -20,6 +20,7 @@ pub(crate) struct Bound<'a> {
     pub(crate) steps: Vec<BoundStep>,
     pub(crate) workspace_bytes: u64,
     /// By buffer: what the kernel promises to store there, if it does ([`Launches::stores`](super::Launches::stores)), and the bytes of its elements.
+    #[cfg_attr(not(feature = "emulator"), expect(dead_code))]
     pub(crate) promised: Vec<Option<(Stores, u64)>>,
 }
 

@@ -6,7 +6,8 @@ use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 use layout_codegen::ir::Element;
 
-/// The type of a buffer's elements.
+/// The type of a buffer's elements: those of [`Element`], and the other integers of Rust, which PTX text may take though no kernel of the layer computes with
+/// them.
 ///
 /// ```
 /// use tilewright::host::BufferType;

@@ -11,6 +11,7 @@ use tilewright_gpu::GpuError;
 use tilewright_gpu::opencl::ClDeviceError;
 use tilewright_kernels::gemm::PlanError;
 
+use super::super::OperandError;
 use super::arg::Role;
 
 /// An argument that does not go with the parameters.
@@ -251,6 +252,13 @@ pub enum RunError {
     Contract(ContractError),
     /// The plan refused the problem.
     Plan(PlanError),
+    /// A matrix is not what the problem says.
+    Operand(OperandError),
+    /// The kernel has no text in OpenCL C.
+    NoOpenCl {
+        /// Which kernel, and why.
+        reason: String,
+    },
     /// This build lacks what was asked for.
     NotBuilt {
         /// The feature that has it.
@@ -290,6 +298,8 @@ impl RunError {
             Self::Text { .. } => "invalid_text",
             Self::Contract(e) => e.code(),
             Self::Plan(e) => e.code(),
+            Self::Operand(_) => "wrong_operand",
+            Self::NoOpenCl { .. } => "no_opencl_form",
             Self::NotBuilt { .. } => "not_built",
             #[cfg(feature = "emulator")]
             Self::Parse(_) => "invalid_ptx",
@@ -303,6 +313,18 @@ impl RunError {
             Self::OpenCl(e) => e.code(),
         }
     }
+
+    /// Whether there is no such device on this machine, or this build knows none: what a program that can do without it goes on after.
+    pub fn means_no_device(&self) -> bool {
+        match self {
+            Self::NotBuilt { .. } => true,
+            #[cfg(feature = "gpu")]
+            Self::Gpu(e) => e.means_no_gpu(),
+            #[cfg(feature = "opencl")]
+            Self::OpenCl(e) => e.means_no_device(),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for RunError {
@@ -310,9 +332,10 @@ impl fmt::Display for RunError {
         match self {
             Self::Arg(e) => e.fmt(f),
             Self::Refused { reason } => write!(f, "the kernel cannot be launched: {reason}"),
-            Self::Text { reason } => f.write_str(reason),
+            Self::Text { reason } | Self::NoOpenCl { reason } => f.write_str(reason),
             Self::Contract(e) => e.fmt(f),
             Self::Plan(e) => e.fmt(f),
+            Self::Operand(e) => e.fmt(f),
             Self::NotBuilt { feature } => {
                 write!(f, "this needs the feature `{feature}` of tilewright")
             }
@@ -335,6 +358,12 @@ impl std::error::Error for RunError {}
 impl From<ArgError> for RunError {
     fn from(e: ArgError) -> Self {
         Self::Arg(e)
+    }
+}
+
+impl From<OperandError> for RunError {
+    fn from(e: OperandError) -> Self {
+        Self::Operand(e)
     }
 }
 

@@ -1,22 +1,21 @@
 //! A plan with a problem as a kernel that can be run: its launches, those before and after it, and its workspace.
 
 use std::borrow::Cow;
-#[cfg(feature = "opencl")]
 use std::collections::BTreeMap;
 
 use layout_codegen::Arch;
 use layout_codegen::ir::ParamKind;
 use layout_codegen::prove::{AccessProof, Assumed};
+use layout_core::banks::AMD_GCN;
 use tilewright_kernels::gemm::mma_sync::WAYS_TO_STORE;
-#[cfg(feature = "opencl")]
-use tilewright_kernels::gemm::opencl::EmittedOpenCl;
+use tilewright_kernels::gemm::opencl::{self, EmittedOpenCl};
 use tilewright_kernels::gemm::{
     Argument, ArgumentValue, Batch, Bias, DataType, Emitted, Gemm, GivenInput, Launch, MapSource,
     PlanError, Schedule, Specialized,
 };
 
 use super::super::fit::operand_bytes;
-use super::super::{Inputs, Matrix};
+use super::super::{Inputs, Matrix, OperandError};
 use super::arg::{Arg, Role, Scalar};
 use super::element::BufferType;
 use super::error::RunError;
@@ -36,7 +35,7 @@ use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 /// let problem = Gemm::packed(40, 56, 72, Operands::ALL[0]);
 /// let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(80))?;
 /// let inputs = Inputs::random(&problem, DataType::F16, 1);
-/// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
+/// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)?)?;
 /// outcome.assert_clean();
 /// outcome.assert_counted_as_proven();
 /// let c = kernel.result(&inputs, &outcome)?;
@@ -46,14 +45,24 @@ use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepA
 #[derive(Clone, Debug)]
 pub struct GemmKernel<'k> {
     kernel: Cow<'k, Emitted>,
+    text: OpenClText<'k>,
     launch: Option<Launch>,
     problem: Gemm,
+    data_type: DataType,
     params: Vec<Param>,
     least_bytes: Vec<(String, u64)>,
     inputs: Vec<GivenInput>,
-    /// Of A, B and C.
-    #[cfg(feature = "gpu")]
-    elements: [BufferType; 3],
+}
+
+/// Where the text in OpenCL C is from.
+#[derive(Clone, Debug)]
+enum OpenClText<'k> {
+    /// It was printed before.
+    Printed(Cow<'k, str>),
+    /// Printed when it is asked for. Boxed: the others are small.
+    Of(Box<Specialized>),
+    /// There is none.
+    ByHand,
 }
 
 /// The buffers of a product, in the order of the parameters; the bias only where there is one.
@@ -101,7 +110,7 @@ impl<'k> GemmKernel<'k> {
         (problem, data_type): (&Gemm, DataType),
     ) -> Self {
         Self::of_launch(
-            Cow::Owned(kernel),
+            (Cow::Owned(kernel), OpenClText::ByHand),
             (Some(launch.clone()), Some(launch)),
             (problem, data_type),
         )
@@ -116,28 +125,53 @@ impl<'k> GemmKernel<'k> {
         Self::of(plan, Cow::Owned(kernel), problem)
     }
 
-    /// A kernel that was emitted as OpenCL C, to be run by [`run_on_opencl`](super::run_on_opencl()): it has no PTX.
+    /// A kernel that was emitted as OpenCL C, for [`On::OpenCl`](super::On::OpenCl): it has no PTX, and what is proven of its accesses is proven on the banks
+    /// that it was emitted for. The other constructors print OpenCL C when they run there, for [`AMD_GCN`].
+    ///
+    /// ```no_run
+    /// use tilewright::banks::AMD_R700;
+    /// use tilewright::kernels::gemm::{Config, DataType, Gemm, Operands, opencl};
+    /// use tilewright::host::{GemmKernel, Inputs, On, check, run};
+    ///
+    /// let plan = "sgemm-maxas-64".parse::<Config>()?.kernel();
+    /// let problem = Gemm::packed(70, 50, 30, Operands::ALL[0]);
+    /// let emitted = opencl::emit(&plan, problem.operands, &AMD_R700)?;
+    /// let kernel = GemmKernel::opencl(&plan, &emitted, &problem)?;
+    /// let inputs = Inputs::random(&problem, DataType::F32, 1);
+    /// let outcome = run(&kernel, On::OpenCl, kernel.args(&inputs)?)?;
+    /// assert!(check(&problem, DataType::F32, &inputs, &kernel.result(&inputs, &outcome)?)?.passed);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
     /// Those of [`Specialized::launch`].
-    #[cfg(feature = "opencl")]
     pub fn opencl(
         plan: &Specialized,
-        kernel: &EmittedOpenCl,
+        kernel: &'k EmittedOpenCl,
         problem: &Gemm,
     ) -> Result<Self, PlanError> {
-        let kernel = Emitted {
+        let emitted = Emitted {
             ptx: String::new(),
             kernel: kernel.kernel.clone(),
             proof: kernel.proof.clone(),
             mix: None,
             address_registers: BTreeMap::new(),
         };
-        Self::of(plan, Cow::Owned(kernel), problem)
+        let text = OpenClText::Printed(Cow::Borrowed(&kernel.source));
+        Self::with(plan, (Cow::Owned(emitted), text), problem)
     }
 
     fn of(plan: &Specialized, kernel: Cow<'k, Emitted>, problem: &Gemm) -> Result<Self, PlanError> {
+        let text = OpenClText::Of(Box::new(plan.clone()));
+        Self::with(plan, (kernel, text), problem)
+    }
+
+    fn with(
+        plan: &Specialized,
+        kernel: (Cow<'k, Emitted>, OpenClText<'k>),
+        problem: &Gemm,
+    ) -> Result<Self, PlanError> {
         let launch = plan.launch(problem)?;
         // A problem with nothing to do has the parameters of a larger one.
         let larger = Gemm {
@@ -160,7 +194,7 @@ impl<'k> GemmKernel<'k> {
 
     /// Its launch, and one from which its parameters are known.
     fn of_launch(
-        kernel: Cow<'k, Emitted>,
+        (kernel, text): (Cow<'k, Emitted>, OpenClText<'k>),
         (launch, described): (Option<Launch>, Option<Launch>),
         (problem, data_type): (&Gemm, DataType),
     ) -> Self {
@@ -212,24 +246,35 @@ impl<'k> GemmKernel<'k> {
         }
         Self {
             kernel,
+            text,
             launch,
             problem: *problem,
+            data_type,
             params,
             least_bytes,
             inputs,
-            #[cfg(feature = "gpu")]
-            elements: [operand, operand, result],
         }
     }
 
     /// What the buffer of A, B or C (0, 1, 2) holds.
     #[cfg(feature = "gpu")]
     pub(in crate::host) fn operand_type(&self, which: usize) -> BufferType {
-        self.elements[which]
+        match which {
+            Self::C => self.problem.result(self.data_type).into(),
+            _ => self.data_type.operand().into(),
+        }
     }
 
     /// The arguments for these operands. Each lies at a multiple of what the problem promises and, where that is below 16 bytes, of no more.
-    pub fn args<'a>(&self, inputs: &'a Inputs) -> Vec<(&'static str, Arg<'a>)> {
+    ///
+    /// # Errors
+    ///
+    /// A matrix that is not what the problem says: its element type, rows, columns, leading dimension or batch ([`Inputs::fit`]).
+    pub fn args<'a>(
+        &self,
+        inputs: &'a Inputs,
+    ) -> Result<Vec<(&'static str, Arg<'a>)>, OperandError> {
+        inputs.fit(&self.problem, self.data_type)?;
         let alignment = self.problem.alignment;
         let matrix = |matrix: &'a Matrix, role, alignment: u32| {
             Arg::matrix(matrix, role).aligned_to(alignment.into())
@@ -245,7 +290,7 @@ impl<'k> GemmKernel<'k> {
             // Of a bias nothing is promised but that its elements are aligned.
             args.push(("bias", matrix(bias, Role::Input, bias.element.bytes())));
         }
-        args
+        Ok(args)
     }
 
     /// C after a run with these operands.
@@ -272,6 +317,26 @@ impl Runnable for GemmKernel<'_> {
 
     fn entry(&self) -> &str {
         &self.kernel.kernel
+    }
+
+    fn opencl(&self) -> Result<Cow<'_, str>, RunError> {
+        match &self.text {
+            OpenClText::Printed(text) => Ok(Cow::Borrowed(text)),
+            OpenClText::Of(plan) => {
+                let emitted = opencl::emit(plan, self.problem.operands, &AMD_GCN);
+                emitted
+                    .map(|emitted| emitted.source.into())
+                    .map_err(|e| match e {
+                        PlanError::OpenCl(e) => RunError::NoOpenCl {
+                            reason: e.to_string(),
+                        },
+                        e => e.into(),
+                    })
+            }
+            OpenClText::ByHand => Err(RunError::NoOpenCl {
+                reason: format!("`{}` was written by hand, as PTX text", self.entry()),
+            }),
+        }
     }
 
     fn params(&self) -> Vec<Param> {

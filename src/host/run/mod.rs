@@ -1,13 +1,13 @@
-//! One call runs any kernel, on the emulator or on a GPU.
+//! One call runs any kernel, on the emulator, on a GPU or on an OpenCL device.
 //!
 //! ```text
 //! Runnable: text, parameters, launches ─┐
-//!                                       ├─▶ bind: names, types, ranges, sizes ─▶ emulator | GPU ─▶ Outcome
+//!                                       ├─▶ bind: names, types, ranges, sizes ─▶ emulator | GPU | OpenCL ─▶ Outcome
 //! arguments: (name, Arg), in any order ─┘
 //! ```
 //!
 //! A kernel says what it takes ([`Runnable`]); the arguments are typed buffers and scalars, matched by name ([`Arg`]). What does not go together
-//! is one error before anything runs. Buffers lie between guard zones: the emulator reports every access outside, and on a GPU a write
+//! is one error before anything runs. Buffers lie between guard zones: the emulator reports every access outside, and on a device a write
 //! outside shows in the bytes around. The [`Outcome`] holds the buffers and what was seen, and asserts for tests.
 
 pub(super) mod arg;
@@ -16,6 +16,7 @@ mod compiled;
 mod element;
 mod error;
 mod gemm;
+mod on;
 #[cfg(feature = "emulator")]
 pub(super) mod on_emulator;
 #[cfg(feature = "gpu")]
@@ -23,103 +24,29 @@ pub(super) mod on_gpu;
 #[cfg(feature = "opencl")]
 mod on_opencl;
 mod outcome;
-mod proven;
+pub(super) mod proven;
 mod ptx_kernel;
 mod runnable;
 #[cfg(feature = "emulator")]
 mod stores;
 
 #[cfg(feature = "gpu")]
-use std::sync::Mutex;
-
-#[cfg(feature = "emulator")]
-use ptx_emulator::Options;
-#[cfg(feature = "gpu")]
-use tilewright_gpu::{Gpu, GpuError};
+use tilewright_gpu::Gpu;
+#[cfg(feature = "opencl")]
+use tilewright_gpu::opencl::ClDevice;
 
 pub use arg::{Arg, Buffer, Role, Scalar};
 pub use element::{BufferElement, BufferType};
 pub use error::{ArgError, RunError};
 pub use gemm::GemmKernel;
-#[cfg(feature = "opencl")]
-pub use on_opencl::run_on_opencl;
-pub use outcome::{CountedAccess, Outcome, OutcomeError, Ran};
+pub use on::{On, Ran, RunOptions};
+pub use outcome::{CountedAccess, Outcome, OutcomeError};
 pub use ptx_kernel::PtxKernel;
 pub use runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg, Stores};
 
 use self::bind::{Bound, bind};
+use self::on::Device;
 use self::outcome::Content;
-
-/// Where to run.
-///
-/// ```
-/// use tilewright::host::{Arg, On, PtxKernel, Ran, run};
-///
-/// let text = ".version 8.0\n.target sm_80\n.address_size 64\n\
-///     .visible .entry seven(.param .u64 out) {\n\
-///         .reg .b64 %d<1>; .reg .b32 %r<1>;\n\
-///         ld.param.u64 %d0, [out]; mov.u32 %r0, 7; st.global.u32 [%d0], %r0; ret;\n\
-///     }\n";
-/// let seven = PtxKernel::new(text, "seven")?.block([1, 1, 1]);
-/// let outcome = run(&seven, On::Auto, [("out", Arg::output::<u32>(1))])?;
-/// // `there is a GPU`, or why there is none.
-/// println!("on {}: {}", outcome.device, outcome.why);
-/// let outcome = run(&seven, On::Emulator, [("out", Arg::output::<u32>(1))])?;
-/// assert_eq!((outcome.ran, outcome.why.as_str()), (Ran::Emulator, "as asked"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum On {
-    /// On the first GPU if there is one, else on the emulator; the outcome says which and why.
-    #[default]
-    Auto,
-    /// On the first GPU.
-    Gpu,
-    /// On the emulator.
-    Emulator,
-}
-
-/// How to run.
-///
-/// ```
-/// use tilewright::host::RunOptions;
-///
-/// let mut options = RunOptions { repeats: 20, ..RunOptions::default() };
-/// // A kernel whose blocks communicate through global memory.
-/// options.emulator.global_races = false;
-/// // Lanes of a warp count as unordered between `bar.warp.sync`s.
-/// options.emulator.lane_races = true;
-/// ```
-#[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "emulator"), derive(Default))]
-pub struct RunOptions {
-    /// What the emulator looks for. By default races between blocks and reads of global memory that nobody wrote are among it, which `tilewright run`
-    /// reports with `--also global-races,undefined-global`; missing `bar.warp.sync` ([`Options::lane_races`], `--also lane-races`) is not, since a kernel
-    /// that uses shared memory runs two to four times as long with it.
-    #[cfg(feature = "emulator")]
-    pub emulator: Options,
-    /// The GPU to run on; by default the first, which stays open until the program ends.
-    #[cfg(feature = "gpu")]
-    pub gpu: Option<Gpu>,
-    /// Further runs on a GPU, of which [`Outcome::time_ms`] is the median; with 0 it is the time of the only one.
-    pub repeats: usize,
-}
-
-#[cfg(feature = "emulator")]
-impl Default for RunOptions {
-    fn default() -> Self {
-        Self {
-            emulator: Options {
-                global_races: true,
-                undefined_global: true,
-                ..Options::default()
-            },
-            #[cfg(feature = "gpu")]
-            gpu: None,
-            repeats: 0,
-        }
-    }
-}
 
 /// Runs a kernel with these arguments, one for each parameter, in any order.
 ///
@@ -186,58 +113,26 @@ pub fn run_with<'n, 'a, K: Runnable + ?Sized>(
     options: &RunOptions,
 ) -> Result<Outcome, RunError> {
     let bound = bind(kernel, args)?;
-    match (on, device(on, options)?) {
+    match options.device(on)? {
         #[cfg(feature = "gpu")]
-        (_, Device::Gpu(gpu, why)) => on_gpu(kernel, &bound, &gpu, why, options),
-        (_, Device::Emulator(why)) => on_emulator(kernel, &bound, why, options),
+        Device::Gpu(gpu, why) => on_gpu(kernel, &bound, &gpu, why, options),
+        #[cfg(feature = "opencl")]
+        Device::OpenCl(device) => on_opencl(kernel, &bound, &device, options),
+        Device::Emulator(why) => on_emulator(kernel, &bound, why, options),
     }
 }
 
-/// The device that was chosen, with the reason.
-enum Device {
-    #[cfg(feature = "gpu")]
-    Gpu(Gpu, String),
-    Emulator(String),
-}
-
-#[cfg(feature = "gpu")]
-fn device(on: On, options: &RunOptions) -> Result<Device, RunError> {
-    let asked = "as asked".to_owned();
-    match (on, options.gpu.clone().map_or_else(first_gpu, Ok)) {
-        (On::Emulator, _) => Ok(Device::Emulator(asked)),
-        (On::Gpu, Ok(gpu)) => Ok(Device::Gpu(gpu, asked)),
-        (On::Auto, Ok(gpu)) => Ok(Device::Gpu(gpu, "there is a GPU".to_owned())),
-        (On::Auto, Err(error)) if error.means_no_gpu() && cfg!(feature = "emulator") => {
-            Ok(Device::Emulator(error.to_string()))
-        }
-        (_, Err(error)) => Err(error.into()),
+/// The text of a kernel that runs as PTX.
+fn ptx<K: Runnable + ?Sized>(kernel: &K) -> Result<&str, RunError> {
+    let text = kernel.ptx();
+    if text.is_empty() {
+        let reason = format!(
+            "`{}` has no PTX, only OpenCL C: run it on an OpenCL device (`On::OpenCl`)",
+            kernel.entry()
+        );
+        return Err(RunError::Text { reason });
     }
-}
-
-#[cfg(not(feature = "gpu"))]
-fn device(on: On, _: &RunOptions) -> Result<Device, RunError> {
-    match on {
-        On::Emulator => Ok(Device::Emulator("as asked".to_owned())),
-        On::Auto => Ok(Device::Emulator(
-            "this build has no GPU support (feature `gpu`)".to_owned(),
-        )),
-        On::Gpu => Err(RunError::NotBuilt { feature: "gpu" }),
-    }
-}
-
-/// The first GPU, opened once: closing the last handle would destroy the context, and opening the next make a new one.
-#[cfg(feature = "gpu")]
-fn first_gpu() -> Result<Gpu, GpuError> {
-    static FIRST: Mutex<Option<Gpu>> = Mutex::new(None);
-    let mut first = FIRST
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Some(gpu) = &*first {
-        return Ok(gpu.clone());
-    }
-    let gpu = Gpu::open(0)?;
-    *first = Some(gpu.clone());
-    Ok(gpu)
+    Ok(text)
 }
 
 #[cfg(feature = "emulator")]
@@ -247,7 +142,7 @@ fn on_emulator<K: Runnable + ?Sized>(
     why: String,
     options: &RunOptions,
 ) -> Result<Outcome, RunError> {
-    let run = on_emulator::emulate(kernel.ptx(), bound, &options.emulator)?;
+    let run = on_emulator::emulate(ptx(kernel)?, bound, &options.emulator)?;
     let (accesses, unproven) = on_emulator::accesses(kernel, &run.report);
     let not_taken = outcome::not_taken(&accesses, &kernel.alternatives());
     let device = "emulator".to_owned();
@@ -286,7 +181,7 @@ fn on_gpu<K: Runnable + ?Sized>(
     why: String,
     options: &RunOptions,
 ) -> Result<Outcome, RunError> {
-    let run = on_gpu::launch(gpu, (kernel.ptx(), kernel.entry()), bound, options.repeats)?;
+    let run = on_gpu::launch(gpu, (ptx(kernel)?, kernel.entry()), bound, options.repeats)?;
     let touched = bound.buffers.iter().zip(&run.guards_untouched);
     let touched = touched.filter(|(_, untouched)| !**untouched);
     let launched = !bound.steps.is_empty();
@@ -296,6 +191,22 @@ fn on_gpu<K: Runnable + ?Sized>(
         registers: Some(run.registers),
         guards_touched: touched.map(|((name, _), _)| name.clone()).collect(),
         ..outcome(kernel, bound, (Ran::Gpu, device, why), run.buffers)
+    })
+}
+
+#[cfg(feature = "opencl")]
+fn on_opencl<K: Runnable + ?Sized>(
+    kernel: &K,
+    bound: &Bound<'_>,
+    device: &ClDevice,
+    options: &RunOptions,
+) -> Result<Outcome, RunError> {
+    let run = on_opencl::launch(device, &kernel.opencl()?, bound, options.repeats)?;
+    let ran = (Ran::OpenCl, device.name().to_owned(), "as asked".to_owned());
+    Ok(Outcome {
+        time_ms: (!bound.steps.is_empty()).then_some(run.time_ms),
+        guards_touched: run.guards_touched,
+        ..outcome(kernel, bound, ran, run.buffers)
     })
 }
 

@@ -1,68 +1,32 @@
-//! A bound run on an OpenCL device: any kernel, with its text in OpenCL C.
+//! A bound run on an OpenCL device, of the kernel's text in OpenCL C.
 
-use tilewright_gpu::opencl::{ClArg, ClBuffer, ClDevice, ClDeviceError, ClProgram};
+use tilewright_gpu::opencl::{ClArg, ClBuffer, ClDevice, ClDeviceError};
 
-use super::arg::{Arg, Role, Scalar};
-use super::bind::{Bound, BoundStep, Value, WORKSPACE_ALIGNMENT, bind};
+use super::arg::{Role, Scalar};
+use super::bind::{Bound, BoundStep, Value, WORKSPACE_ALIGNMENT};
 use super::error::RunError;
-use super::outcome::{Outcome, Ran};
-use super::runnable::Runnable;
 
 /// Bytes of NaN behind a buffer.
 const GUARD: usize = 256;
 
-/// Runs a kernel on an OpenCL device, as [`run()`](super::run) does elsewhere: `program` was built from its text in OpenCL C.
-///
-/// ```no_run
-/// use tilewright::banks::AMD_GCN;
-/// use tilewright::kernels::gemm::{DataType, Gemm, Operands, opencl};
-/// use tilewright::kernels::gemm::Config;
-/// use tilewright::gpu::opencl::ClDevice;
-/// use tilewright::host::{GemmKernel, Inputs, check, run_on_opencl};
-///
-/// let plan = "sgemm-maxas-64".parse::<Config>()?;
-/// let problem = Gemm::packed(70, 50, 30, Operands::ALL[0]);
-/// let emitted = opencl::emit(&plan.kernel(), problem.operands, &AMD_GCN)?;
-/// let kernel = GemmKernel::opencl(&plan.kernel(), &emitted, &problem)?;
-/// let inputs = Inputs::random(&problem, DataType::F32, 1);
-/// let device = ClDevice::open()?;
-/// let program = device.build(&emitted.source)?;
-/// let outcome = run_on_opencl(&device, &program, &kernel, kernel.args(&inputs))?;
-/// assert!(check(&problem, DataType::F32, &inputs, &kernel.result(&inputs, &outcome)?)?.passed);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-///
-/// Those of [`run()`](super::run) before anything runs, and the device's refusal of the text, the memory or a launch.
-pub fn run_on_opencl<'n, 'a, K: Runnable + ?Sized>(
-    device: &ClDevice,
-    program: &ClProgram,
-    kernel: &K,
-    args: impl IntoIterator<Item = (&'n str, Arg<'a>)>,
-) -> Result<Outcome, RunError> {
-    let bound = bind(kernel, args)?;
-    let launched = launch(device, program, &bound)?;
-    let name = device.name().to_owned();
-    let ran = (Ran::OpenCl, name, "as asked".to_owned());
-    Ok(Outcome {
-        time_ms: (!bound.steps.is_empty()).then_some(launched.time_ms),
-        guards_touched: launched.guards_touched,
-        ..super::outcome(kernel, &bound, ran, launched.buffers)
-    })
-}
-
 /// What the device left behind.
-struct Launched {
+pub(super) struct Launched {
     /// In the order of the parameters.
-    buffers: Vec<Vec<u8>>,
+    pub(super) buffers: Vec<Vec<u8>>,
     /// Buffers with a byte changed behind them.
-    guards_touched: Vec<String>,
-    /// Milliseconds of the launches together.
-    time_ms: f64,
+    pub(super) guards_touched: Vec<String>,
+    /// Milliseconds of the launches together, the median of the repeats if there are any.
+    pub(super) time_ms: f64,
 }
 
-fn launch(device: &ClDevice, program: &ClProgram, bound: &Bound<'_>) -> Result<Launched, RunError> {
+/// Places the buffers, runs the launches in order, and then times them `repeats` times on the buffers that they left: the result is that of one run.
+pub(super) fn launch(
+    device: &ClDevice,
+    source: &str,
+    bound: &Bound<'_>,
+    repeats: usize,
+) -> Result<Launched, RunError> {
+    let program = device.build(source)?;
     let mut placed = Vec::new();
     for (_, buffer) in &bound.buffers {
         let mut memory = device.alloc(buffer.len + GUARD)?;
@@ -77,21 +41,24 @@ fn launch(device: &ClDevice, program: &ClProgram, bound: &Bound<'_>) -> Result<L
     let mut memory = device.alloc(workspace)?;
     // What a kernel reads before another wrote it is NaN.
     device.write(&mut memory, 0, &vec![0xff; workspace])?;
-    let mut time_ms = 0.0;
-    for BoundStep { step, values } in &bound.steps {
-        let parts = values.iter().map(|v| part(device, &memory, v));
-        let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        let arguments = values.iter().zip(&parts);
-        let arguments: Vec<ClArg<'_>> = arguments
-            .map(|(value, part)| argument(value, part.as_ref(), &placed))
-            .collect::<Result<_, _>>()?;
-        let kernel = program.kernel(&step.entry)?;
-        time_ms += kernel.launch(step.grid, step.block, &arguments)?;
-    }
+    let run = || {
+        let mut time_ms = 0.0;
+        for BoundStep { step, values } in &bound.steps {
+            let parts = values.iter().map(|v| part(device, &memory, v));
+            let parts = parts.collect::<Result<Vec<_>, _>>()?;
+            let arguments = values.iter().zip(&parts);
+            let arguments: Vec<ClArg<'_>> = arguments
+                .map(|(value, part)| argument(value, part.as_ref(), &placed))
+                .collect::<Result<_, _>>()?;
+            let kernel = program.kernel(&step.entry)?;
+            time_ms += kernel.launch(step.grid, step.block, &arguments)?;
+        }
+        Ok::<_, RunError>(time_ms)
+    };
     let mut launched = Launched {
         buffers: Vec::new(),
         guards_touched: Vec::new(),
-        time_ms,
+        time_ms: run()?,
     };
     for ((name, buffer), memory) in bound.buffers.iter().zip(&placed) {
         let mut bytes = device.read(memory, 0, buffer.len + GUARD)?;
@@ -100,6 +67,11 @@ fn launch(device: &ClDevice, program: &ClProgram, bound: &Bound<'_>) -> Result<L
             launched.guards_touched.push(name.clone());
         }
         launched.buffers.push(bytes);
+    }
+    let mut times = (0..repeats).map(|_| run()).collect::<Result<Vec<_>, _>>()?;
+    times.sort_by(f64::total_cmp);
+    if let Some(median) = times.get(repeats / 2) {
+        launched.time_ms = *median;
     }
     Ok(launched)
 }

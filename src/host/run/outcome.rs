@@ -7,17 +7,7 @@ use layout_codegen::prove::AccessProof;
 use ptx_emulator::{Finding, Report};
 
 use super::element::{BufferElement, BufferType};
-
-/// Where a kernel ran.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Ran {
-    /// On the CPU, with the sanitizer.
-    Emulator,
-    /// On a GPU.
-    Gpu,
-    /// On an OpenCL device.
-    OpenCl,
-}
+use super::on::Ran;
 
 /// A shared access of the kernel: what was proven of it, and what the emulator counted.
 ///
@@ -31,7 +21,7 @@ pub enum Ran {
 /// let problem = Gemm::packed(64, 64, 16, Operands::ALL[0]);
 /// let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(80))?;
 /// let inputs = Inputs::random(&problem, DataType::F32, 1);
-/// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
+/// let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)?)?;
 /// for access in &outcome.accesses {
 ///     let proven = access.proof.wavefronts;
 ///     assert_eq!(access.wavefronts, Some((proven, proven)), "{}", access.proof.access);
@@ -46,6 +36,26 @@ pub struct CountedAccess {
     pub wavefronts: Option<(u32, u32)>,
     /// Every execution was by all lanes of a warp, as the proof has it.
     pub all_lanes: bool,
+}
+
+impl CountedAccess {
+    /// How the count refutes the proof: more wavefronts than proven, or fewer although all lanes were active. Inactive lanes may save some.
+    fn refutes(&self) -> Option<String> {
+        let (name, proven) = (&self.proof.access, self.proof.wavefronts);
+        let (least, most) = self.wavefronts?;
+        let fewer = self.proof.exact && self.all_lanes && least != proven;
+        if most <= proven && !fewer {
+            return None;
+        }
+        let took = if least == most {
+            most.to_string()
+        } else {
+            format!("{least} to {most}")
+        };
+        Some(format!(
+            "the access `{name}` took {took} wavefronts, and {proven} are proven"
+        ))
+    }
 }
 
 /// A buffer after the run.
@@ -86,17 +96,17 @@ pub struct Outcome {
     pub kernel: String,
     /// Where it ran.
     pub ran: Ran,
-    /// The name of the GPU, or `emulator`.
+    /// The name of the GPU or the OpenCL device, or `emulator`.
     pub device: String,
     /// Why there.
     pub why: String,
     /// Launches that were made; 0 if there was nothing to do.
     pub launches: usize,
-    /// Milliseconds on a GPU: of the launches together, the median of the repeats if there are any; none on the emulator.
+    /// Milliseconds on a GPU or an OpenCL device: of the launches together, the median of the repeats if there are any; none on the emulator.
     pub time_ms: Option<f64>,
     /// Registers of a thread of the main entry, on a GPU.
     pub registers: Option<u32>,
-    /// Findings and counters of the emulator; none on a GPU, and if nothing was launched.
+    /// Findings and counters of the emulator; none elsewhere, and if nothing was launched.
     #[cfg(feature = "emulator")]
     pub report: Option<Report>,
     /// What the emulator counted for each proven shared access.
@@ -106,7 +116,7 @@ pub struct Outcome {
     pub not_taken: Vec<String>,
     /// Instructions that accessed shared memory on the emulator and that no proof covers, with their lines.
     pub unproven: Vec<String>,
-    /// Buffers beside which a kernel wrote, on a GPU. On the emulator this is a finding.
+    /// Buffers beside which a kernel wrote, on a GPU or an OpenCL device (there only behind them). On the emulator this is a finding.
     pub guards_touched: Vec<String>,
     /// Inputs that a kernel changed.
     pub inputs_changed: Vec<String>,
@@ -140,12 +150,7 @@ pub struct OutcomeError {
 
 impl fmt::Display for OutcomeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let on = match self.ran {
-            Ran::Emulator => "the emulator",
-            Ran::Gpu => "the GPU",
-            Ran::OpenCl => "the OpenCL device",
-        };
-        write!(f, "`{}` on {on}: ", self.kernel)?;
+        write!(f, "`{}` on {}: ", self.kernel, self.ran)?;
         match self.reasons.as_slice() {
             [one] => f.write_str(one),
             many => {
@@ -248,8 +253,8 @@ impl Outcome {
         }
     }
 
-    /// Whether the kernel did nothing wrong that was seen: on the emulator no finding (access out of bounds, race, deadlock, …); on a GPU
-    /// nothing written beside a buffer; on both no input changed. Of a kernel that promises it ([`Launches::stores`](super::Launches::stores)), as
+    /// Whether the kernel did nothing wrong that was seen: on the emulator no finding (access out of bounds, race, deadlock, …);
+    /// elsewhere nothing written beside a buffer; no input changed anywhere. Of a kernel that promises it ([`Launches::stores`](super::Launches::stores)), as
     /// proven kernels do, the emulator has seen each element of the outputs stored once.
     ///
     /// ```
@@ -308,7 +313,7 @@ impl Outcome {
     ///     let problem = Gemm { beta, ..Gemm::packed(128, 128, 64, Operands::ALL[0]) };
     ///     let kernel = GemmKernel::new(plan, &problem, Schedule::default(), Arch(90))?;
     ///     let inputs = Inputs::random(&problem, DataType::F16, 1);
-    ///     let outcome = run(&kernel, On::Emulator, kernel.args(&inputs))?;
+    ///     let outcome = run(&kernel, On::Emulator, kernel.args(&inputs)?)?;
     ///     outcome.assert_counted_as_proven();
     ///     assert_eq!(outcome.not_taken, not_taken);
     /// }
@@ -330,23 +335,13 @@ impl Outcome {
                 exact,
                 ..
             } = &access.proof;
-            let Some((least, most)) = access.wavefronts else {
+            let Some((_, most)) = access.wavefronts else {
                 let missing = !self.not_taken.contains(name);
                 return missing.then(|| format!("the access `{name}` was never executed"));
             };
-            if most > *proven || (*exact && access.all_lanes && least != *proven) {
-                let took = if least == most {
-                    most.to_string()
-                } else {
-                    format!("{least} to {most}")
-                };
-                return Some(format!(
-                    "the access `{name}` took {took} wavefronts, and {proven} are proven"
-                ));
-            }
-            (*exact && most < *proven).then(|| {
+            access.refutes().or_else(|| (*exact && most < *proven).then(|| {
                 format!("the access `{name}` took at most {most} of {proven} proven wavefronts, with lanes inactive")
-            })
+            }))
         };
         let unproven = |line: &String| format!("nothing is proven of {line}");
         let differing = self.accesses.iter().filter_map(differs);
@@ -374,16 +369,12 @@ impl Outcome {
         if self.ran != Ran::Emulator || self.launches == 0 {
             return findings;
         }
-        if self.accesses.iter().all(|a| a.wavefronts.is_some()) {
-            findings.extend(reasons(self.counted_as_proven()).unwrap_or_default());
+        let left_out =
+            |a: &CountedAccess| a.wavefronts.is_none() && !self.not_taken.contains(&a.proof.access);
+        if self.accesses.iter().any(left_out) {
+            findings.extend(self.accesses.iter().filter_map(CountedAccess::refutes));
         } else {
-            findings.extend(self.accesses.iter().filter_map(|a| {
-                let (name, proven) = (&a.proof.access, a.proof.wavefronts);
-                let (_, most) = a.wavefronts.filter(|(_, most)| *most > proven)?;
-                Some(format!(
-                    "the access `{name}` took {most} wavefronts, and {proven} are proven"
-                ))
-            }));
+            findings.extend(reasons(self.counted_as_proven()).unwrap_or_default());
         }
         findings
     }

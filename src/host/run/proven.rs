@@ -1,12 +1,25 @@
 //! Kernels of one's own, proven, as kernels that can be run: everything a launch needs is in their contract.
 
-use layout_codegen::ir::ParamKind;
+use std::borrow::Cow;
+use std::slice;
+
+use layout_codegen::ir::{Entry, ParamKind};
+use layout_codegen::print::opencl::{self, OpenClError};
 use layout_codegen::prove::{AccessProof, Assumed};
 use layout_codegen::{Formulas, Proven, Usage};
 
 use super::arg::Role;
 use super::error::RunError;
 use super::runnable::{Launches, Param, ParamType, Runnable, Scalars, Step, StepArg, Stores};
+
+/// Kernels as one program in OpenCL C.
+pub(in crate::host) fn program<'t>(kernels: &[Entry]) -> Result<Cow<'t, str>, RunError> {
+    let refused = |e: OpenClError| RunError::NoOpenCl {
+        reason: e.to_string(),
+    };
+    let text = opencl::program(kernels, &[]).map_err(refused)?;
+    Ok(text.into())
+}
 
 /// Ranges of sizes and alignments of pointers are those that the kernel was proven for. The grid covers the sizes; if it has no
 /// blocks along an axis, nothing is launched.
@@ -47,6 +60,10 @@ impl Runnable for Proven {
 
     fn entry(&self) -> &str {
         self.name()
+    }
+
+    fn opencl(&self) -> Result<Cow<'_, str>, RunError> {
+        program(slice::from_ref(Proven::entry(self)))
     }
 
     fn params(&self) -> Vec<Param> {

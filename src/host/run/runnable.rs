@@ -1,5 +1,6 @@
 //! What a kernel promises and asks for: the trait [`Runnable`], its parameters and its launches.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::RangeInclusive;
 
@@ -343,6 +344,19 @@ pub trait Runnable {
     ///
     /// [`RunError::Refused`] with the reason, or another error of the kernel's own.
     fn launches(&self, scalars: &Scalars<'_>) -> Result<Launches, RunError>;
+
+    /// The complete program in OpenCL C, which has a kernel of each launch's name: what [`On::OpenCl`](super::On::OpenCl) runs.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::NoOpenCl`] for a kernel that has none: PTX text, and what OpenCL C has no form for (tensor cores, TMA, …).
+    fn opencl(&self) -> Result<Cow<'_, str>, RunError> {
+        let reason = format!(
+            "`{}` is PTX text, which OpenCL devices do not compile: run it on a GPU or the emulator",
+            self.entry()
+        );
+        Err(RunError::NoOpenCl { reason })
+    }
 
     /// What is proven of its shared accesses: what [`Outcome::counted_as_proven`](super::Outcome::counted_as_proven) holds the emulator's
     /// counts to.

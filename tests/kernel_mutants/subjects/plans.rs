@@ -309,7 +309,8 @@ impl Family {
                 let kernel = GemmKernel::emitted(&plan, &kernel, &problem);
                 let kernel = kernel.map_err(|e| e.to_string())?;
                 let inputs = made.get_or_init(|| inputs(case, &problem, data_type));
-                seen(outcome(&kernel, text, kernel.args(inputs), how)?, &["C"])
+                let args = kernel.args(inputs).map_err(|e| e.to_string())?;
+                seen(outcome(&kernel, text, args, how)?, &["C"])
             }))
         };
         let problems = self

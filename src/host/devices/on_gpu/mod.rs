@@ -12,7 +12,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tilewright_gpu::nccl::{Nccl, NcclType};
+use tilewright_gpu::cublas::Scalar;
+use tilewright_gpu::nccl::Nccl;
 use tilewright_gpu::{Arg as GpuArg, Buffer, Deadline, Event, Gpu, GpuError, Graph, Stream, ptxas};
 use tilewright_kernels::devices::{DevicesError, Placement, Program};
 use tilewright_kernels::gemm::{DataType, Gemm};
@@ -183,9 +184,9 @@ fn connected(gpus: &[Gpu], deadline: Deadline) -> Result<Nccl, GpuError> {
                 // SAFETY: 16 bytes a rank, which live until the streams are done; one thread calls.
                 unsafe {
                     if sums {
-                        nccl.reduce_scatter(rank, (whole, own), 4, NcclType::F32, stream)?;
+                        nccl.reduce_scatter(rank, (whole, own), 4, Scalar::F32, stream)?;
                     } else {
-                        nccl.all_gather(rank, (own, whole), 16, NcclType::Bytes, stream)?;
+                        nccl.all_gather(rank, (own, whole), 16, stream)?;
                     }
                 }
             }
