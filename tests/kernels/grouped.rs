@@ -44,7 +44,7 @@ fn of(element: Element, kind: Kind, tile: Tile) -> Grouped {
     Grouped {
         tile,
         blocks: 3,
-        ..Grouped::new(element, kind, 1000, 2)
+        ..Grouped::new(element, kind, [1000, 2, 64])
     }
 }
 
@@ -138,17 +138,17 @@ fn many_groups() {
 #[test]
 fn tiles_by_default() {
     for (element, k) in [(Element::Bf16, 136), (Element::E4m3, 272)] {
-        for rows in [600, 100] {
+        for (rows, long) in [(600, 8192), (600, k), (100, k)] {
             for result in [Element::Bf16, Element::F32] {
                 let kernel = Grouped {
                     result,
-                    ..Grouped::new(element, Kind::Offsets, rows, 3)
+                    ..Grouped::new(element, Kind::Offsets, [rows, 3, long])
                 };
                 let problem = GroupedProduct::new(kernel, 3, [rows, 520, k]);
                 right(
                     &problem,
                     &problem.random(1),
-                    &format!("{element} {rows} {result}"),
+                    &format!("{element} {rows} {long} {result}"),
                 );
             }
         }
@@ -194,8 +194,8 @@ fn the_assembler_takes_them() {
     };
     for kind in KINDS {
         for element in [Element::Bf16, Element::E4m3] {
-            for rows in [64, 8192] {
-                let kernel = Grouped::new(element, kind, rows, 1);
+            for (rows, k) in [(64, 64), (8192, 64), (8192, 8192)] {
+                let kernel = Grouped::new(element, kind, [rows, 1, k]);
                 let problem = GroupedProduct::new(kernel, 1, [rows, 512, 512]);
                 let kernels = problem.sequence(ARCH).expect("proven");
                 let what = format!("{element} {kind} {rows}");
@@ -212,7 +212,7 @@ fn the_assembler_takes_them() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let auto = Grouped::new(Element::Bf16, Kind::Offsets, 1000, 2);
+    let auto = Grouped::new(Element::Bf16, Kind::Offsets, [1000, 2, 64]);
     let tile = |tile| Grouped { tile, ..auto };
     for (what, message) in [
         (

@@ -171,8 +171,9 @@ fn grouped() {
     let mut times = Times::new("grouped products");
     for kind in [Kind::Offsets, Kind::Masked] {
         for element in [Element::Bf16, Element::E4m3] {
-            for rows in [64, 8192] {
-                let kernels = grouped::grouped(Grouped::new(element, kind, rows, 1), grouped::ARCH);
+            for (rows, k) in [(64, 64), (8192, 64), (8192, 8192)] {
+                let kernels = Grouped::new(element, kind, [rows, 1, k]);
+                let kernels = grouped::grouped(kernels, grouped::ARCH);
                 for kernel in kernels.expect("they are proven") {
                     times.add(kernel.name(), kernel.entry());
                 }

@@ -75,7 +75,7 @@ impl GroupedArgs {
             KindName::Offsets => (Kind::Offsets, self.m),
             KindName::Masked => (Kind::Masked, self.m.saturating_mul(self.groups)),
         };
-        let auto = Grouped::new(self.dtype, kind, rows, self.groups);
+        let auto = Grouped::new(self.dtype, kind, [rows, self.groups, self.k]);
         let kernel = Grouped {
             result: self.ctype,
             scaled: self.scales.map_or(auto.scaled, |s| s == Scales::Row),
