@@ -138,6 +138,7 @@ fn the_tables_of_options_are_those_of_the_help() {
         "gemm",
         "kernel attention",
         "kernel gemv",
+        "kernel grouped",
         "kernel rms_norm",
         "plans",
         "tune",

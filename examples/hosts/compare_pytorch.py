@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|layers|norms_backward|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|grouped|layers|norms_backward|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -602,12 +602,100 @@ def table_of_cross_entropy(gpu):
     return all([cross_entropy(gpu, dtype, shape) for dtype in ("bf16", "f32") for shape in ((8192, 128256), (8192, 32000), (16384, 50257))])
 
 
+# Groups, rows of a group on average, n, k.
+EXPERTS = [(4, 8192, 4096, 7168), (8, 4096, 7168, 2048), (32, 256, 4096, 7168), (32, 64, 7168, 2048)]
+
+
+def group_ends(groups, rows, even):
+    """The ends of groups: of as many rows each, or one with half of the rows and a quarter of the groups empty."""
+    if even:
+        sizes = [rows] * groups
+    else:
+        some, left = groups - groups // 4 - 1, groups * rows - groups * rows // 2
+        sizes = [groups * rows // 2] + [left * (i + 1) // some - left * i // some for i in range(some)]
+        # Empty groups are between others.
+        for i in range(groups // 4):
+            sizes.insert(4 * i + 1, 0)
+    return torch.tensor(sizes, dtype=torch.int32, device="cuda").cumsum(0, dtype=torch.int32)
+
+
+def grouped(gpu, dtype, case, even):
+    """One grouped product beside PyTorch's: the ratio of its speed, and whether it is right."""
+    groups, rows, n, k = case
+    m = groups * rows
+    sizes = {"dtype": dtype, "groups": groups, "m": m, "n": n, "k": k}
+    kernel = Kernel(gpu, "grouped", [word for name, size in sizes.items() for word in (f"--{name}", str(size))])
+    ends = group_ends(groups, rows, even)
+
+    def make(name, shape, of):
+        if name == "offsets":
+            return ends.clone()
+        if name in ("scale_a", "scale_b"):
+            return torch.rand(shape, device="cuda") + 0.5
+        return torch.randn(shape, device="cuda", dtype=torch.bfloat16).to(of)
+
+    sets = operand_sets(kernel, make)
+    workspace = torch.full((kernel.workspace_bytes,), 0xFF, dtype=torch.uint8, device="cuda")
+    bound = [kernel.bind({**one, "workspace": workspace}) for one in sets]
+
+    def theirs(one):
+        b = one["b"].transpose(-2, -1)
+        if dtype == "bf16":
+            return torch._grouped_mm(one["a"], b, offs=one["offsets"])
+        scales = one["scale_a"], one["scale_b"]
+        return torch._scaled_grouped_mm(one["a"], b, *scales, offs=one["offsets"], out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    work = [[lambda b=b: kernel.launch(b) for b in bound], [lambda one=one: theirs(one) for one in sets]]
+    times = milliseconds([graph(one) for one in work], len(sets))
+    last, passed, error, other = sets[-1], True, 0.0, theirs(sets[-1])
+    kernel.launch(bound[-1])
+    begin = 0
+    for group, end in enumerate(ends.tolist()):
+        # Rows at even distances, and the first and the last.
+        some = sorted({begin, end - 1, *range(begin, end, max(1, (end - begin) // 64))}) if end > begin else []
+        begin = end
+        if not some:
+            continue
+        a, b = last["a"][some].double(), last["b"][group].double().t()
+        exact, size = a @ b, a.abs() @ b.abs()
+        if dtype != "bf16":
+            scale = last["scale_a"][some, None].double() * last["scale_b"][group].double()
+            exact, size = exact * scale, size * scale
+        relative = 2 * (k + 4) * DTYPES[dtype][1] + DTYPES[dtype][2](k) + 2.0**-22
+        allowed = relative * size + (1 + relative) * RESULTS["bf16"][1] * exact.abs()
+        mine = (last["c"][some].double() - exact).abs()
+        passed &= bool((mine <= allowed).all())
+        error = max(error, (mine.max() / exact.abs().max()).item())
+        passed &= mine.max().item() <= 4 * (other[some].double() - exact).abs().max().item() + 1e-12
+    speed = [2 * m * n * k / ms / 1e9 for ms in times]
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {kernel.launches[-1]['kernel']} {groups}x{rows} n{n} k{k} {'even' if even else 'uneven'}: error {error:.1e};"
+        f" {times[0]:.4f} ms, {speed[0]:.0f} T/s; PyTorch {times[1]:.4f} ms, {speed[1]:.0f} T/s; {times[1] / times[0]:.3f} of its speed",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return times[1] / times[0], passed
+
+
+def table_of_grouped(gpu):
+    """Grouped products of mixtures of experts, groups of as many rows and uneven ones; e4m3 with fast accumulation on both sides."""
+    right = True
+    for dtype in ("bf16", "e4m3"):
+        for even in (True, False):
+            rows = [grouped(gpu, dtype, case, even) for case in EXPERTS]
+            ratios = [ratio for ratio, _ in rows]
+            right &= all(passed for _, passed in rows)
+            print(f"{dtype} {'even' if even else 'uneven'}: {mean(ratios):.3f} of PyTorch's speed ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
+    return right
+
+
 TABLES = {
     "attention": table_of_attention,
     "cross_entropy": table_of_cross_entropy,
     "cublas": table_of_cublas,
     "gemm": table_of_gemm,
     "gemv": table_of_gemv,
+    "grouped": table_of_grouped,
     "layers": table_of_layers,
     "norms_backward": table_of_norms_backward,
     "rows": table_of_rows,

@@ -12,6 +12,7 @@
 //! | [`norm_backward`](norm::norm_backward) | the gradients of the norms |
 //! | [`cross_entropy()`](cross_entropy::cross_entropy) | the cross entropy of each row of logits, and its gradient |
 //! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
+//! | [`grouped()`](grouped::grouped) | the products of rows with the matrices of their groups |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -42,6 +43,7 @@ pub mod devices;
 mod error;
 pub mod gemm;
 pub mod gemv;
+pub mod grouped;
 pub mod norm;
 mod online;
 pub mod reduce;

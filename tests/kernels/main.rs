@@ -3,6 +3,7 @@
 mod attention;
 mod cross_entropy;
 mod gemv;
+mod grouped;
 mod norm_backward;
 mod rows;
 mod transpose;

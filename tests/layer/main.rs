@@ -18,6 +18,7 @@ mod lines;
 mod misuse;
 mod named;
 mod natural;
+mod owned;
 mod proof_picture;
 mod prove;
 mod quotients;

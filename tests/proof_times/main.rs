@@ -29,6 +29,7 @@ use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{NormBackward, Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
+use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
@@ -165,6 +166,24 @@ fn norm_backward() {
         }
         times.assert_within_limit();
     }
+}
+
+/// Both kernels of grouped products, for groups of many and of few rows.
+#[test]
+fn grouped() {
+    let mut times = Times::new("grouped products");
+    for kind in [Kind::Offsets, Kind::Masked] {
+        for element in [Element::Bf16, Element::E4m3] {
+            for (rows, k) in [(64, 64), (8192, 64), (8192, 8192)] {
+                let kernels = Grouped::new(element, kind, [rows, 1, k]);
+                let kernels = grouped::grouped(kernels, grouped::ARCH);
+                for kernel in kernels.expect("they are proven") {
+                    times.add(kernel.name(), kernel.entry());
+                }
+            }
+        }
+    }
+    times.assert_within_limit();
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //!
 //! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
+mod grouped;
 mod options;
 mod report;
 mod tune;
@@ -51,6 +52,7 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
             let done = problem.and_then(|problem| kernel(&problem, &args.options));
             finish(done, args.options.json)
         }
+        Kernel::Grouped(args) => told(&args.problem(), &args.options),
         Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
         Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),

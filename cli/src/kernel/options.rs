@@ -15,10 +15,11 @@ use tilewright::kernels::gemv::{self, Gemv};
 use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
+use super::grouped::GroupedArgs;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, products of few rows, softmax, cross entropy, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, grouped products, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -40,6 +41,8 @@ pub(super) enum Kernel {
     CrossEntropy(RowArgs),
     /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)
     Gemv(GemvArgs),
+    /// Products of rows with the matrix of their group, as a mixture of experts has them: c[r] = a[r]·b[g]ᵀ
+    Grouped(GroupedArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
     /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised, and its backward
@@ -76,7 +79,7 @@ pub(super) struct Options {
 }
 
 /// An element type by its name, one of those that a kernel takes.
-fn one_of(elements: &'static [Element]) -> impl TypedValueParser<Value = Element> {
+pub(super) fn one_of(elements: &'static [Element]) -> impl TypedValueParser<Value = Element> {
     let names = PossibleValuesParser::new(elements.iter().map(ToString::to_string));
     names.try_map(|name| {
         let named = elements.iter().find(|e| e.to_string() == name);

@@ -71,8 +71,11 @@ impl Report<'_> {
 
     pub(super) fn to_text(&self) -> String {
         let mut out = format!("{} for {}", self.kernel.entry(), self.arch);
-        let _ = write!(out, "\n\nproven: every element of ");
-        let _ = writeln!(out, "{} once", self.kernel.results().join(", "));
+        let _ = match &self.kernel.results()[..] {
+            // Data choose what is written.
+            [] => writeln!(out, "\n\nproven: no element of an output twice"),
+            all => writeln!(out, "\n\nproven: every element of {} once", all.join(", ")),
+        };
         if !self.kernel.accesses().is_empty() {
             let _ = writeln!(
                 out,

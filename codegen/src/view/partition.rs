@@ -48,6 +48,8 @@ pub struct Partition {
     pub(super) shape: Option<Vec<i64>>,
     /// Where several threads have an element: who writes it.
     pub(super) owner: Option<Reg>,
+    /// For each value, where it is stored; empty where all are ([`Partition::where_equal`]).
+    pub(super) only: Vec<Reg>,
     /// Where that was computed.
     pub(super) origin: Origin,
     /// The bits of the element that is read outside of the buffer.
@@ -184,6 +186,7 @@ impl View {
             operand: None,
             shape: None,
             owner: None,
+            only: Vec::new(),
             origin: k.here(),
             fill: 0,
         })
@@ -374,6 +377,76 @@ impl Partition {
         share.owner = first_holder(k, &tv, self.thread)?;
         share.shape = Some(shape);
         Ok(share)
+    }
+
+    /// The same share, of which a store writes only the values at whose coordinate along `mode` the element of `of` is `number`. `of` is a tile of an input of s32 with one mode, a number for each
+    /// coordinate: which tile of the output owns a row. So tiles may begin and end anywhere, even where data say, and the prover still knows that no element is stored twice: all threads find the
+    /// same owner of a row.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    /// use layout_core::Layout;
+    ///
+    /// // Block t copies the rows that it owns of the 16 from first[t] on.
+    /// let mut k = Kernel::new("rows", 128);
+    /// let (m, tiles, cols, zero) = (k.size("m", 1 << 20), k.size("tiles", 1 << 20), k.constant(32), k.constant(0));
+    /// let [first, owner] = [("first", tiles), ("owner", m)].map(|(name, n)| k.input(name, Element::S32, &[n]));
+    /// let x = k.input("x", Element::F32, &[m, cols]);
+    /// let y = k.partial_output("y", Element::F32, &[m, cols]);
+    /// let (t, thread, shares) = (k.tiles(Axis::X, tiles, 1)?, k.thread(), Layout::parse("((8,16),4):((64,1),16)")?);
+    /// let row = first.load::<u32>(&mut k, &[t])?.to_index(&mut k);
+    /// let [x, y] = [x, y].map(|v| v.at(&mut k, &[row, zero])?.tile(&mut k, &[16, 32], &[zero, zero])?.partition(&mut k, &shares, thread));
+    /// let owners = owner.at(&mut k, &[row])?.tile(&mut k, &[16], &[zero])?;
+    /// let y = y?.where_equal(&mut k, 0, &owners, t)?;
+    /// let rows = k.load_fragment(&x?)?;
+    /// k.store_fragment(&y, &rows)?;
+    /// assert!(k.build(Arch(80)).is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ViewError::Shapes`] unless `of` is a tile of one mode, of the extent that this tile has along `mode`; [`ViewError::Single`] for elements that are not s32; [`ViewError::NoTile`].
+    #[track_caller]
+    pub fn where_equal(
+        &self,
+        k: &mut Kernel,
+        mode: usize,
+        of: &View,
+        number: Expr,
+    ) -> Result<Self, ViewError> {
+        k.at_line();
+        let given = of.tile_shape(k)?.to_vec();
+        if given.len() != 1 || self.view.tile_shape(k)?.get(mode) != given.first() {
+            return Err(ViewError::Shapes {
+                from: self.describe(k),
+                to: format!("a tile of {given:?} elements of `{}`", of.name(k)),
+            });
+        }
+        // The values of a row share the predicate.
+        let mut known: Vec<((Expr, Option<Reg>), Reg)> = Vec::new();
+        let mut only = Vec::new();
+        for value in 0..self.values {
+            let at = self.coordinates(k, value)?[mode];
+            let before = self.only.get(value as usize).copied().or(self.owner);
+            let same = known.iter().find(|(known, _)| *known == (at, before));
+            let reg = if let Some(&(_, reg)) = same {
+                reg
+            } else {
+                let element = of.load::<i32>(k, &[at])?.to_index(k);
+                let distance = k.sub(element, number);
+                let reg = k.compare_here(Cmp::Eq, distance, 0, before);
+                known.push(((at, before), reg));
+                reg
+            };
+            only.push(reg);
+        }
+        Ok(Self {
+            origin: only.first().map_or(self.origin, |&reg| k.origin(reg)),
+            only,
+            ..self.clone()
+        })
     }
 
     /// Values of a thread.

@@ -413,6 +413,7 @@ impl Kernel {
         share.view.own(self)?;
         let held = share
             .owner
+            .or(share.only.first().copied())
             .and_then(|_| self.out_of_reach("a share of a tile", share.origin));
         if let Some(what) = held {
             return Err(ViewError::OutOfReach { what });
@@ -484,7 +485,8 @@ impl Kernel {
     ) -> Result<(crate::ir::Address, Option<Reg>), ViewError> {
         let within = share.coordinates(self, value)?;
         let by = share.view.ordered(&within);
-        let owner = share.owner.filter(|_| writes);
+        let only = share.only.get(value as usize).copied();
+        let owner = only.or(share.owner).filter(|_| writes);
         let inside = self.inside(share, &by, owner);
         let at = share.view.element(self, &by)?;
         Ok((at, inside))

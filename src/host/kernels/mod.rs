@@ -22,6 +22,7 @@
 mod attention;
 mod cross_entropy;
 mod gemv;
+mod grouped;
 mod norm_backward;
 mod rows;
 mod sequence;
@@ -38,6 +39,7 @@ use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 pub use attention::{Design, Heads};
 pub use cross_entropy::CrossEntropy;
 pub use gemv::FewRows;
+pub use grouped::GroupedProduct;
 pub use norm_backward::NormBackward;
 pub use rows::{RowOperation, Rows};
 pub use sequence::Sequence;

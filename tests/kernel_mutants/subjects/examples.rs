@@ -19,7 +19,8 @@ use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, GroupedProduct, Heads, NormBackward, Problem, RowOperation,
+    Rows, Transposed,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
@@ -27,6 +28,7 @@ use tilewright::kernels::gemm::{
     Activation, Bias, Config, Epilogue, Gemm, PlanError, Schedule, Specialized,
 };
 use tilewright::kernels::gemv::Gemv;
+use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
 
 use super::{Runs, Subject, outcome, seen};
@@ -171,6 +173,38 @@ pub(super) fn multiplied_by_few_rows() -> Subject {
     let problems = [[16, 37, 1000], [5, 50, 2100]].into_iter().chain(sizes);
     let problems: Vec<_> = problems.map(of).collect();
     shipped("gemv", &problems[0].clone(), problems)
+}
+
+/// A grouped product with small tiles and few blocks, so that groups end inside of tiles and each block has several of them.
+fn grouped(name: &str, kind: Kind, element: Element, ping_pong: bool) -> Subject {
+    let of = |[groups, m, n, k]: [u64; 4]| {
+        let kernel = Grouped {
+            tile: grouped::Tile {
+                m: 64,
+                n: 64,
+                stages: 3,
+                ping_pong,
+            },
+            blocks: 2,
+            ..Grouped::new(element, kind, [m, groups, k])
+        };
+        GroupedProduct::new(kernel, groups, [m, n, k])
+    };
+    // Rows of 16 bytes.
+    let sizes = (0..10).map(|i| [1 + i % 7, 1 + 37 * i, 2 + 23 * i, 16 * (1 + 5 * i % 17)]);
+    // So many groups that each step of a bisection matters.
+    let many = [[400, if kind == Kind::Masked { 2 } else { 300 }, 8, 16]];
+    let problems = [[3, 150, 130, 208], [5, 90, 66, 96]].into_iter();
+    let problems: Vec<_> = problems.chain(many).chain(sizes).map(of).collect();
+    shipped(name, &problems[0].clone(), problems)
+}
+
+pub(super) fn multiplied_by_groups() -> Subject {
+    grouped("grouped", Kind::Offsets, Element::Bf16, false)
+}
+
+pub(super) fn multiplied_by_masked_groups() -> Subject {
+    grouped("grouped-masked", Kind::Masked, Element::E4m3, true)
 }
 
 pub(super) fn summed() -> Subject {

@@ -359,6 +359,8 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::normalised,
     examples::normalised_by_root,
     examples::multiplied_by_few_rows,
+    examples::multiplied_by_groups,
+    examples::multiplied_by_masked_groups,
     examples::normalised_backward,
     examples::normalised_backward_of_long_rows,
     examples::normalised_by_root_backward,

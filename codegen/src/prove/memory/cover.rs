@@ -96,14 +96,17 @@ pub(in crate::prove) fn covered(
                     reason: "no element of it is stored".to_owned(),
                 });
             }
+            let common = roles::in_common_iterations(trace, &stores);
+            let stores: Vec<&GlobalAccess> = common.iter().map(|s| &**s).collect();
             let axes = several(entry, trace);
             let distinct = |of: usize| entry.buffers[of].is_distinct();
-            apart::at_most_once(trace, (&loads, &stores), &axes, &distinct).map_err(|reason| {
-                ProofError::Shared {
+            let deals = Output::new(entry, trace, number).known_deals(&stores);
+            apart::at_most_once(trace, (&loads, &stores), (&axes, &deals), &distinct).map_err(
+                |reason| ProofError::Shared {
                     output: buffer.name.clone(),
                     reason,
-                }
-            })?;
+                },
+            )?;
             reads::own(trace, &buffer.name, &loads, &stores)?;
             continue;
         }

@@ -11,6 +11,14 @@
 //! ```
 //!
 //! An index from a tensor whose elements are distinct tells apart what the coordinates in that tensor tell apart.
+//!
+//! A scheduler that deals out tiles by one number tells iterations and blocks apart, if the stores of a tile stay inside of it ([`deals`](super::deals)).
+//!
+//! A tensor may say who owns an index, whatever its elements are ([`Owned`]):
+//!
+//! ```text
+//! if owner[row] = tile: store y[row, …]      two stores of one row have found the same element of `owner`, and so are of one tile
+//! ```
 
 use std::rc::Rc;
 
@@ -19,7 +27,7 @@ use crate::prove::algebra::numbers::{Mask, Num};
 use crate::prove::algebra::solve::Facts;
 use crate::prove::algebra::symbols::Definition;
 use crate::prove::algebra::value::{Lin, Mono, Sym};
-use crate::prove::walk::execute::Trace;
+use crate::prove::walk::execute::{Dealt, Trace};
 use crate::prove::walk::memory::GlobalAccess;
 use crate::quick::QuickMap;
 
@@ -32,11 +40,11 @@ struct Along {
 }
 
 /// Each element is stored by one thread, once, or by atomic operations alone. `axes` are those of the grid along which a launch may have several blocks; `distinct`
-/// says of which buffers no two elements are equal.
+/// says of which buffers no two elements are equal. Of `deals` it is known that iterations and blocks have different tiles.
 pub(super) fn at_most_once(
     trace: &mut Trace,
     (loads, stores): (&[&GlobalAccess], &[&GlobalAccess]),
-    axes: &[Sym],
+    (axes, deals): (&[Sym], &[Dealt]),
     distinct: &impl Fn(usize) -> bool,
 ) -> Result<(), String> {
     let Some(first) = stores.first() else {
@@ -70,7 +78,18 @@ pub(super) fn at_most_once(
     if by_element && stores.iter().any(|s| s.width > 1) {
         return Err("vectors begin at indices from data, and may overlap".to_owned());
     }
-    let places: Vec<Vec<Lin>> = told.into_iter().map(|t| t.places).collect();
+    let mut places: Vec<Vec<Lin>> = told.into_iter().map(|t| t.places).collect();
+    // One element has one owner: so it tells apart as a coordinate does.
+    let owned: Vec<_> = stores.iter().map(|s| owned(trace, s)).collect();
+    if let Some(Owned { by, mode, .. }) = owned[0]
+        && owned
+            .iter()
+            .all(|o| o.is_some_and(|o| (o.by, o.mode) == (by, mode)))
+    {
+        for (place, owned) in places.iter_mut().zip(&owned) {
+            place.splice(0..0, owned.map(|o| o.tile));
+        }
+    }
     let modes = places[0].len();
     let alike = |mode: usize| {
         let terms = places[0][mode].terms;
@@ -101,6 +120,9 @@ pub(super) fn at_most_once(
         radix(trace, stores, &along.axes, end - least, mode)?;
         counted.extend(along.axes.iter().map(|(axis, _)| *axis));
     }
+    if deals.iter().any(|d| is_dealt(d, stores, &places)) {
+        counted.clone_from(&all);
+    }
     if let Some(axis) = all.iter().find(|axis| !counted.contains(axis)) {
         let what = match axes.iter().position(|a| a == axis) {
             Some(_) => "blocks along an axis of the grid",
@@ -121,25 +143,8 @@ struct Told {
 fn told_by(trace: &mut Trace, store: &GlobalAccess, distinct: &impl Fn(usize) -> bool) -> Told {
     let (mut places, mut by) = (Vec::new(), Vec::new());
     for at in &store.coordinates {
-        let mut at = *at;
-        // What the facts choose.
-        while let Some(symbol) = at.single()
-            && let Definition::Ite(p, a, b) = trace.symbols.info(symbol).definition.clone()
-        {
-            let mut known = |f: &Rc<Formula>| {
-                let parts = f.conjuncts();
-                let symbols = &mut trace.symbols;
-                parts.iter().all(|part| {
-                    store.facts.all.contains(part) || symbols.refutes(&part.not(), &store.facts)
-                })
-            };
-            at = match (known(&p), known(&p.not())) {
-                (true, _) => a,
-                (_, true) => b,
-                _ => break,
-            };
-        }
-        match at.single().map(|s| &trace.symbols.info(s).definition) {
+        let at = chosen(trace, store, *at);
+        match definition(trace, &at) {
             Some(Definition::Element(of, place)) if distinct(*of) => {
                 places.extend(place.iter());
                 by.push(Some(*of));
@@ -151,6 +156,105 @@ fn told_by(trace: &mut Trace, store: &GlobalAccess, distinct: &impl Fn(usize) ->
         }
     }
     Told { places, by }
+}
+
+/// The definition of a value that is one symbol.
+fn definition<'t>(trace: &'t Trace, x: &Lin) -> Option<&'t Definition> {
+    Some(&trace.symbols.info(x.single()?).definition)
+}
+
+/// What the facts at a store choose of a value.
+fn chosen(trace: &mut Trace, store: &GlobalAccess, mut at: Lin) -> Lin {
+    while let Some(symbol) = at.single()
+        && let Definition::Ite(p, a, b) = trace.symbols.info(symbol).definition.clone()
+    {
+        let mut known = |f: &Rc<Formula>| {
+            let parts = f.conjuncts();
+            let symbols = &mut trace.symbols;
+            parts.iter().all(|part| {
+                store.facts.all.contains(part)
+                    || matches!(&**part, Formula::Ge(x) if symbols.at_least_zero(x, &store.facts))
+            })
+        };
+        at = match (known(&p), known(&p.not())) {
+            (true, _) => a,
+            (_, true) => b,
+            _ => break,
+        };
+    }
+    at
+}
+
+/// A store that is made only where an element of an input is a number: `input[coordinate] = tile`.
+#[derive(Clone, Copy)]
+struct Owned {
+    /// The input.
+    by: usize,
+    /// The mode of the output whose coordinate is that in the input.
+    mode: usize,
+    tile: Lin,
+}
+
+/// The owner that a store asks for, if it does. Only elements of inputs are known by their place, and nothing writes an input: all threads of a launch find the same one there.
+fn owned(trace: &mut Trace, store: &GlobalAccess) -> Option<Owned> {
+    let facts = store.facts.all.iter();
+    let parts: Vec<Rc<Formula>> = facts.flat_map(Formula::conjuncts).collect();
+    let differences = parts.iter().filter_map(|f| match &**f {
+        Formula::Ge(x) => Some(*x),
+        _ => None,
+    });
+    for x in differences {
+        // The difference is not negative, and not positive.
+        if !parts.contains(&Rc::new(Formula::Ge(x.scale(-1)))) {
+            continue;
+        }
+        for symbol in x.symbols() {
+            let element = Lin::symbol(symbol);
+            let (Some(tile), false) = (
+                [x.sub(&element).scale(-1), x.add(&element)]
+                    .into_iter()
+                    .find(|tile| !tile.mentions(symbol)),
+                x.is_far(),
+            ) else {
+                continue;
+            };
+            // What a type reads of an element depends on the element alone.
+            let mut read = chosen(trace, store, element);
+            while let Some(Definition::Read(of, _)) = definition(trace, &read) {
+                read = chosen(trace, store, *of);
+            }
+            let Some(Definition::Element(by, place)) = definition(trace, &read) else {
+                continue;
+            };
+            let &[at] = &place[..] else { continue };
+            let vectors = store.coordinates.len() - usize::from(store.width > 1);
+            let mut modes = store.coordinates[..vectors].iter();
+            if let Some(mode) = modes.position(|c| *c == at) {
+                let by = *by;
+                return Some(Owned { by, mode, tile });
+            }
+        }
+    }
+    None
+}
+
+/// Whether stores are of the tile that a scheduler deals out, along two of their modes.
+fn is_dealt(deal: &Dealt, stores: &[&GlobalAccess], places: &[Vec<Lin>]) -> bool {
+    let modes = places[0].len();
+    let within = |mode: usize, of_deal: usize| {
+        let width = |s: &GlobalAccess| if mode + 1 == modes { s.width } else { 1 };
+        stores.iter().zip(places).all(|(s, place)| {
+            let at = place[mode].sub(&deal.origin[of_deal]);
+            let range = at.as_number().map(|_| at.k.range_of(s.facts.active));
+            range.is_some_and(|range| {
+                range.is_none_or(|(least, most)| {
+                    least >= 0 && most + width(s) <= deal.tiles[of_deal]
+                })
+            })
+        })
+    };
+    let mut rows = (0..modes).filter(|&mode| within(mode, 0));
+    rows.any(|row| (0..modes).any(|column| column != row && within(column, 1)))
 }
 
 /// A value is made of parameters, and so is one number in a launch.

@@ -30,6 +30,7 @@ use crate::prove::algebra::formula::Formula;
 use crate::prove::algebra::symbols::Definition;
 use crate::prove::algebra::value::{Lin, Sym};
 use crate::prove::walk::execute::Dealt;
+use crate::prove::walk::memory::GlobalAccess;
 
 /// Iterations of all blocks, at most.
 const MOST: i64 = 1 << 22;
@@ -75,6 +76,20 @@ impl Output<'_> {
                 .map_err(|reason| format!("tiles are scheduled {reason}"))?,
         }
         Ok(true)
+    }
+
+    /// The schedules of the loop that stores are in, by which each iteration of each block has another tile.
+    pub(super) fn known_deals(mut self, stores: &[&GlobalAccess]) -> Vec<Dealt> {
+        let Some(first) = stores.first() else {
+            return Vec::new();
+        };
+        self.axes.extend(&first.iterations);
+        self.iterations.clone_from(&first.iterations);
+        let deals = self.trace.deals.iter();
+        let own = deals.filter(|d| d.iterations == self.iterations && d.order.is_some());
+        let mut own: Vec<Dealt> = own.cloned().collect();
+        own.retain(|d| self.in_order(d).is_ok());
+        own
     }
 
     /// The tiles are those of an order for all sizes.

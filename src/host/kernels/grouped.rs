@@ -1,0 +1,206 @@
+//! Grouped products.
+
+use layout_codegen::Arch;
+use layout_codegen::ir::Element;
+use tilewright_kernels::gemm::{DataType, Gemm, Operands, Trans};
+use tilewright_kernels::grouped::{ARCH, Grouped, Kind, grouped};
+use tilewright_kernels::{KernelError, Proven};
+
+use super::{Expected, Problem, Sequence, Tensor, extent, roundoff};
+use crate::host::{Matrix, Role, Scalar, tolerance};
+
+/// c\[r\] = a\[r\]·b\[g\]ᵀ for the rows r of each group g.
+///
+/// The inputs are `offsets` or `counts`, a, b, `scale_a` and `scale_b` if there are scales, and what c held: rows that no group has are left as they are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GroupedProduct {
+    /// The kernel.
+    pub kernel: Grouped,
+    /// Matrices of b.
+    pub groups: u64,
+    /// Rows of a and c: of all groups ([`Kind::Offsets`]), or of each ([`Kind::Masked`]).
+    pub m: u64,
+    /// Columns of c.
+    pub n: u64,
+    /// Columns of a and b.
+    pub k: u64,
+}
+
+impl GroupedProduct {
+    /// The problem for a, b and c of these sizes.
+    pub fn new(kernel: Grouped, groups: u64, [m, n, k]: [u64; 3]) -> Self {
+        Self {
+            kernel,
+            groups,
+            m,
+            n,
+            k,
+        }
+    }
+
+    /// Rows of a and c.
+    fn all_rows(&self) -> u64 {
+        match self.kernel.kind {
+            Kind::Offsets => self.m,
+            Kind::Masked => self.groups.saturating_mul(self.m),
+        }
+    }
+
+    /// The group that has a row, if one has.
+    fn group_of(&self, of_groups: &Matrix, row: usize) -> Option<usize> {
+        let (m, given) = (self.m as f64, |g: usize| of_groups.at(0, g));
+        if self.kernel.kind == Kind::Masked {
+            let group = row / self.m as usize;
+            let within = (row % self.m as usize) as f64;
+            return (within < given(group).clamp(0.0, m)).then_some(group);
+        }
+        // The first group that ends behind the row, if each ends at least where those before it do.
+        (0..self.groups as usize).find(|&g| given(g).clamp(0.0, m) > row as f64)
+    }
+
+    /// Ends or counts: uneven by the seed, some groups empty.
+    fn spread(&self, seed: u64) -> Matrix {
+        let mut state = seed;
+        let mut next = || {
+            // SplitMix64.
+            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            x ^ (x >> 31)
+        };
+        let groups = self.groups as usize;
+        let mut all: Vec<u64> = (0..groups).map(|_| next() % (self.m + 1)).collect();
+        let empty: Vec<bool> = (0..groups).map(|_| next() % 4 == 0).collect();
+        if self.kernel.kind == Kind::Offsets {
+            all.sort_unstable();
+            if let Some(last) = all.last_mut() {
+                *last = self.m;
+            }
+        }
+        let mut before = 0;
+        let mut matrix = Matrix::random(Element::S32, 1, self.groups, self.groups, seed);
+        for (g, (value, empty)) in all.into_iter().zip(empty).enumerate() {
+            let value = match self.kernel.kind {
+                Kind::Offsets if empty && g + 1 < groups => before,
+                Kind::Masked if empty => 0,
+                _ => value,
+            };
+            matrix.set(0, g, value as f64);
+            before = value;
+        }
+        matrix
+    }
+}
+
+impl Problem for GroupedProduct {
+    fn kernel(&self, arch: Arch) -> Result<Proven, KernelError> {
+        grouped(self.kernel, arch).map(|mut all| all.swap_remove(1))
+    }
+
+    fn sequence(&self, arch: Arch) -> Result<Sequence, KernelError> {
+        Sequence::new(grouped(self.kernel, arch)?, arch)
+    }
+
+    fn least_arch(&self) -> Arch {
+        ARCH
+    }
+
+    fn scalars(&self) -> Vec<(&'static str, Scalar)> {
+        let sizes = [
+            ("m", self.m),
+            ("groups", self.groups),
+            ("n", self.n),
+            ("k", self.k),
+        ];
+        sizes.map(|(name, size)| (name, extent(size))).to_vec()
+    }
+
+    fn tensors(&self) -> Vec<Tensor> {
+        let Self {
+            kernel,
+            groups,
+            n,
+            k,
+            ..
+        } = *self;
+        let rows = self.all_rows();
+        let mut all = vec![
+            Tensor::new(kernel.kind.tensor(), Role::Input, Element::S32, &[groups]),
+            Tensor::new("a", Role::Input, kernel.element, &[rows, k]),
+            Tensor::new("b", Role::Input, kernel.element, &[groups, n, k]),
+        ];
+        if kernel.scaled {
+            all.extend([
+                Tensor::new("scale_a", Role::Input, Element::F32, &[rows]),
+                Tensor::new("scale_b", Role::Input, Element::F32, &[groups, n]),
+            ]);
+        }
+        all.push(Tensor::new("c", Role::InOut, kernel.result, &[rows, n]));
+        all
+    }
+
+    fn random(&self, seed: u64) -> Vec<Matrix> {
+        let tensors = self.tensors();
+        let all = tensors.iter().zip(seed..).map(|(tensor, seed)| {
+            if tensor.name == self.kernel.kind.tensor() {
+                return self.spread(seed);
+            }
+            let (rows, cols) = tensor.rows();
+            Matrix::random(tensor.element, rows, cols, cols, seed)
+        });
+        all.collect()
+    }
+
+    fn rows(&self) -> usize {
+        self.all_rows() as usize
+    }
+
+    fn row_cost(&self) -> usize {
+        (self.n * self.k) as usize
+    }
+
+    fn expected(&self, inputs: &[Matrix], row: usize) -> Vec<Vec<Expected>> {
+        let (a, b, c) = (&inputs[1], &inputs[2], &inputs[inputs.len() - 1]);
+        let n = self.n as usize;
+        let Some(group) = self.group_of(&inputs[0], row) else {
+            let kept = (0..n).map(|j| Expected {
+                value: c.at(row, j),
+                allowed: 0.0,
+            });
+            return vec![kept.collect()];
+        };
+        let operands = Operands {
+            a: Trans::N,
+            b: Trans::T,
+        };
+        // In f32 but for the last rounding.
+        let mut sums = Gemm::packed(self.m, self.n, self.k, operands);
+        sums.output = Some(Element::F32);
+        let of = match self.kernel.element {
+            Element::E4m3 => DataType::E4m3,
+            _ => DataType::Bf16,
+        };
+        let relative = tolerance(&sums, of);
+        let unit = roundoff(self.kernel.result);
+        let a: Vec<f64> = (0..a.cols).map(|k| a.at(row, k)).collect();
+        let columns = (0..n).map(|j| {
+            let terms = a.iter().enumerate();
+            let terms = terms.map(|(k, x)| x * b.at(group * n + j, k));
+            let (value, size) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), term| {
+                (sum + term, size + term.abs())
+            });
+            let scale = match inputs {
+                [_, _, _, of_a, of_b, _] => of_a.at(0, row) * of_b.at(group, j),
+                _ => 1.0,
+            };
+            let (value, size) = (value * scale, (size * scale).abs());
+            // Each factor rounds to f32.
+            let allowed = 1.25 * (relative + f64::powi(0.5, 23)) * size;
+            Expected {
+                value,
+                allowed: allowed * (1.0 + unit) + unit * value.abs() + f64::powi(0.5, 133),
+            }
+        });
+        vec![columns.collect()]
+    }
+}
