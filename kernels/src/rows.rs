@@ -433,7 +433,7 @@ pub(crate) struct Row<'a> {
 /// Where a row stays, as it was loaded.
 enum Kept {
     /// Its tile `.0` in registers.
-    Registers(Expr, Fragment),
+    Registers(Expr, Box<Fragment>),
     /// Its tile `.0` in shared memory, where a thread reads what it has written.
     Shared(Expr, View),
     /// Nowhere: it is loaded tile by tile.
@@ -468,7 +468,7 @@ impl<'a> Row<'a> {
             }
             Kept::Shared(first, row)
         } else if tile.is_kept() {
-            Kept::Registers(first, load(k, tile, first)?)
+            Kept::Registers(first, Box::new(load(k, tile, first)?))
         } else {
             Kept::Memory
         };
