@@ -100,7 +100,10 @@ pub(crate) fn run(question: &Arguments) -> Result<Value, Refusal> {
         },
         ..RunOptions::default()
     };
-    let outcome = run_with(&kernel, On::Emulator, kernel.args(&inputs), &options)
+    let args = kernel
+        .args(&inputs)
+        .map_err(|error| failed("run", error.to_string()))?;
+    let outcome = run_with(&kernel, On::Emulator, args, &options)
         .map_err(|error| failed("run", error.to_string()))?;
     let result = kernel
         .result(&inputs, &outcome)
