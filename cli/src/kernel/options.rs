@@ -41,7 +41,7 @@ pub(super) enum Kernel {
     CrossEntropy(RowArgs),
     /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)
     Gemv(GemvArgs),
-    /// Products of rows with the matrix of their group, as a mixture of experts has them: c[r] = a[r]·b[g]ᵀ
+    /// Products of rows with the matrix of their group, as a mixture of experts has them
     Grouped(GroupedArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
