@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|cross_entropy|cublas|gemm|gemv|grouped|layers|norms_backward|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|gemm|gemv|grouped|layers|norms_backward|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -689,8 +689,82 @@ def table_of_grouped(gpu):
     return right
 
 
+# m, n, k.
+SCALED = [(4096, 7168, 16384), (4096, 4096, 7168), (4096, 24576, 1536), (4096, 7168, 2048), (64, 7168, 16384), (128, 24576, 1536)]
+
+
+def block_scaled(gpu, scales, shape):
+    """A product of e4m3 with scales beside PyTorch's: the ratio of its speed, and whether it is right."""
+    m, n, k = shape
+    kernel = Kernel(gpu, "block_scaled", ["--m", str(m), "--n", str(n), "--k", str(k), "--scales", scales])
+
+    def make(name, shape, of):
+        if name.startswith("scale"):
+            return torch.rand(shape, device="cuda") + 0.5
+        return torch.randn(shape, device="cuda", dtype=torch.bfloat16).to(of)
+
+    sets = operand_sets(kernel, make)
+    bound = [kernel.bind(one) for one in sets]
+    blocks = -(-k // 128)
+
+    def theirs(one):
+        of_a, of_b = one["scale_a"], one["scale_b"]
+        if scales == "row,row":
+            pair = of_a[:, None], of_b[None, :]
+        elif scales == "1x128,1x128":
+            pair = of_a.t(), of_b
+        else:
+            # Rows of the scales of b are multiples of 4 elements apart.
+            if "padded" not in one:
+                one["padded"] = torch.zeros(of_b.shape[0], -(-blocks // 4) * 4, device="cuda")
+                one["padded"][:, :blocks] = of_b
+            pair = of_a.t(), one["padded"][:, :blocks].t()
+        return torch._scaled_mm(one["a"], one["b"].t(), *pair, out_dtype=torch.bfloat16, use_fast_accum=scales == "row,row")
+
+    last = sets[-1]
+    other = theirs(last)
+    work = [[lambda b=b: kernel.launch(b) for b in bound], [lambda one=one: theirs(one) for one in sets]]
+    for one in sets:
+        theirs(one)
+    times = milliseconds([graph(one) for one in work], len(sets))
+    some = torch.arange(0, m, max(1, m // 64), device="cuda")
+    a, b = last["a"][some].double(), last["b"].double()
+    if scales == "row,row":
+        a, b = a * last["scale_a"][some, None].double(), b * last["scale_b"][:, None].double()
+    else:
+        a = a * last["scale_a"][:, some].t().double().repeat_interleave(128, 1)[:, :k]
+        of_b = last["scale_b"].double() if scales == "1x128,128x128" else last["scale_b"].t().double()
+        of_b = of_b.repeat_interleave(128, 1)[:, :k]
+        b = b * (of_b.repeat_interleave(128, 0)[:n] if scales == "1x128,128x128" else of_b)
+    exact, size = a @ b.t(), a.abs() @ b.abs().t()
+    relative = DTYPES["e4m3"][2](k if scales == "row,row" else 128) + 2.0**-20
+    mine = (last["c"][some].double() - exact).abs()
+    passed = bool((mine <= relative * size + RESULTS["bf16"][1] * exact.abs() * (1 + relative)).all())
+    error = [((x[some].double() - exact).abs().max() / exact.abs().max()).item() for x in (last["c"], other)]
+    speed = [2 * m * n * k / ms / 1e9 for ms in times]
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {kernel.launches[-1]['kernel']} {m}x{n}x{k} {scales}: error {error[0]:.1e}, PyTorch {error[1]:.1e};"
+        f" {times[0]:.4f} ms, {speed[0]:.0f} T/s; PyTorch {times[1]:.4f} ms, {speed[1]:.0f} T/s; {times[1] / times[0]:.3f} of its speed",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return times[1] / times[0], passed
+
+
+def table_of_block_scaled(gpu):
+    """Products of e4m3 with scales of 1x128 and 128x128, of 1x128 of both, and of rows."""
+    right = True
+    for scales in ("1x128,128x128", "1x128,1x128", "row,row"):
+        rows = [block_scaled(gpu, scales, shape) for shape in SCALED]
+        ratios = [ratio for ratio, _ in rows]
+        right &= all(passed for _, passed in rows)
+        print(f"{scales}: {mean(ratios):.3f} of PyTorch's speed ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
+    return right
+
+
 TABLES = {
     "attention": table_of_attention,
+    "block_scaled": table_of_block_scaled,
     "cross_entropy": table_of_cross_entropy,
     "cublas": table_of_cublas,
     "gemm": table_of_gemm,

@@ -13,6 +13,7 @@
 //! | [`cross_entropy()`](cross_entropy::cross_entropy) | the cross entropy of each row of logits, and its gradient |
 //! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
 //! | [`grouped()`](grouped::grouped) | the products of rows with the matrices of their groups |
+//! | [`block_scaled()`](block_scaled::block_scaled) | products of 8-bit floats with scales of blocks |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attention;
+pub mod block_scaled;
 pub mod cross_entropy;
 pub mod devices;
 mod error;

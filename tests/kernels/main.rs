@@ -1,6 +1,7 @@
 //! The kernels that come with Tilewright: clean, right and counted as proven over ragged sizes; NaN and infinities as their pages say; quick to prove.
 
 mod attention;
+mod block_scaled;
 mod cross_entropy;
 mod gemv;
 mod grouped;

@@ -28,6 +28,7 @@ use tilewright::codegen::prove::{KernelProof, prove};
 use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{NormBackward, Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
+use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
@@ -181,6 +182,20 @@ fn grouped() {
                     times.add(kernel.name(), kernel.entry());
                 }
             }
+        }
+    }
+    times.assert_within_limit();
+}
+
+#[test]
+fn block_scaled() {
+    let mut times = Times::new("products with scales");
+    for scales in Scales::ALL {
+        for [m, n] in [[4096, 4096], [64, 24576], [64, 7168], [128, 2048]] {
+            let problem = BlockScaled::new(Element::E4m3, scales, [m, n]);
+            let kernel = block_scaled::block_scaled(problem, block_scaled::ARCH);
+            let kernel = kernel.expect("it is proven");
+            times.add(kernel.name(), kernel.entry());
         }
     }
     times.assert_within_limit();

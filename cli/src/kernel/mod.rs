@@ -2,6 +2,7 @@
 //!
 //! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
+mod block_scaled;
 mod grouped;
 mod options;
 mod report;
@@ -45,6 +46,7 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
             });
             finish(done, args.options.json)
         }
+        Kernel::BlockScaled(args) => told(&args.problem(), &args.options),
         Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
         Kernel::Gemv(args) => {
             let problem = args.problem();

@@ -15,11 +15,12 @@ use tilewright::kernels::gemv::{self, Gemv};
 use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
+use super::block_scaled::BlockScaledArgs;
 use super::grouped::GroupedArgs;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, products of few rows, grouped products, softmax, cross entropy, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -37,6 +38,8 @@ pub(super) enum Kernel {
     },
     /// Attention, forward: softmax(q·kᵀ/√d)·v of each head, and the logarithms of the sums
     Attention(AttentionArgs),
+    /// Products of 8-bit floats with scales of blocks or of rows
+    BlockScaled(BlockScaledArgs),
     /// Cross entropy of each row of logits, and its gradient
     CrossEntropy(RowArgs),
     /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)

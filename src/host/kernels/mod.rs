@@ -20,6 +20,7 @@
 //! ```
 
 mod attention;
+mod block_scaled;
 mod cross_entropy;
 mod gemv;
 mod grouped;
@@ -37,6 +38,7 @@ use super::run::arg::ALIGNMENT;
 use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 
 pub use attention::{Design, Heads};
+pub use block_scaled::ScaledProduct;
 pub use cross_entropy::CrossEntropy;
 pub use gemv::FewRows;
 pub use grouped::GroupedProduct;

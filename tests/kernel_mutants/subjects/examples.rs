@@ -20,10 +20,11 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
     CrossEntropy, Design, FewRows, GroupedProduct, Heads, NormBackward, Problem, RowOperation,
-    Rows, Transposed,
+    Rows, ScaledProduct, Transposed,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
+use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
 use tilewright::kernels::gemm::{
     Activation, Bias, Config, Epilogue, Gemm, PlanError, Schedule, Specialized,
 };
@@ -205,6 +206,27 @@ pub(super) fn multiplied_by_groups() -> Subject {
 
 pub(super) fn multiplied_by_masked_groups() -> Subject {
     grouped("grouped-masked", Kind::Masked, Element::E4m3, true)
+}
+
+/// A product with scales of blocks, by few blocks of small tiles.
+pub(super) fn multiplied_with_scales() -> Subject {
+    let of = |[m, n, k]: [u64; 3]| {
+        let kernel = BlockScaled {
+            tile: block_scaled::Tile {
+                m: 64,
+                n: 64,
+                stages: 3,
+            },
+            blocks: 2,
+            result: Element::F32,
+            ..BlockScaled::new(Element::E4m3, Scales::Blocks, [m, n])
+        };
+        ScaledProduct::new(kernel, [m, n, k])
+    };
+    let sizes = (0..10).map(|i| [1 + 37 * i % 150, 2 + 23 * i, 16 * (1 + 11 * i % 40)]);
+    let problems = [[150, 130, 400], [66, 200, 640]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("block_scaled", &problems[0].clone(), problems)
 }
 
 pub(super) fn summed() -> Subject {

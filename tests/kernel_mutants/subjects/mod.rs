@@ -366,6 +366,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::normalised_by_root_backward,
     examples::normalised_and_quantised,
     examples::softened,
+    examples::multiplied_with_scales,
     examples::softened_by_clusters,
     examples::entropy_by_clusters,
     examples::summed,

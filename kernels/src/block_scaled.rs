@@ -1,0 +1,443 @@
+//! Products of 8-bit floats with scales: c = Σ over blocks of k of `scale_a`·`scale_b`·(a·bᵀ of the block), on Hopper. a is m × k, b is n × k, both e4m3 or both e5m2, row-major; c is m × n in bf16 or f32.
+//!
+//! ```text
+//! producer      a, b: 128 of k ──TMA──▶ stages
+//! consumers     one stage ──wgmma──▶ partial sums ──× scale_a[row]·scale_b──▶ added to the sums in f32     [`Scales::Blocks`], [`Scales::Rows128`]
+//!               all stages ──wgmma──▶ sums ──× scale_a[row], × scale_b[column]──▶ c                        [`Scales::Rows`]
+//! ```
+//!
+//! Two consumer warpgroups have 64 rows of a tile each: one adds its partial sums while the tensor cores have the products of the other. A block goes from tile to tile, and its producer loads the
+//! first stages of the next tile while one is stored.
+//!
+//! # Numerics
+//!
+//! With scales of blocks, the tensor cores sum 128 products of a block and keep 13 bits of a sum; each partial sum is multiplied with its scales and added in f32, block after block, and the result is
+//! rounded once. With [`Scales::Rows`] the tensor cores sum all of k, as PyTorch's `use_fast_accum`, and the result is multiplied with the scale of its row of a, then with that of its row of b.
+//! Results are reproducible bit by bit, and a row of c does not depend on the other rows of a. NaN and infinities of a row of a reach that row of c alone.
+
+use std::fmt;
+
+use layout_codegen::index::Expr;
+use layout_codegen::ir::{Cmp, Element, Kernel};
+use layout_codegen::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
+use layout_codegen::value::{F32, Predicate, Variable};
+use layout_codegen::view::{Fragment, Partition, View, ViewError};
+use layout_codegen::{Arch, Proven};
+use layout_core::{Layout, TiledMma, atoms};
+
+use crate::KernelError;
+
+/// The architecture that has the instructions of this kernel.
+pub const ARCH: Arch = Arch(90);
+
+/// The element types of a and b.
+pub const ELEMENTS: [Element; 2] = [Element::E4m3, Element::E5m2];
+
+/// The element types of c.
+pub const RESULTS: [Element; 2] = [Element::Bf16, Element::F32];
+
+/// Elements along k that have a scale in common, and rows of b that have one in [`Scales::Blocks`].
+pub const BLOCK: i64 = 128;
+
+/// The blocks of a GPU with 132 multiprocessors.
+pub const BLOCKS: u32 = 132;
+
+/// The largest m, n and k.
+const MOST: i64 = 1 << 20;
+
+/// Rows of tiles that blocks compute at the same time share columns of b in the level-2 cache.
+const GROUP: u32 = 8;
+
+/// Which elements have a scale in common. All scales are numbers of f32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Scales {
+    /// A scale for each row and 128 of k of a, and for each 128 rows and 128 of k of b. `scale_a` is ⌈k / 128⌉ × m, so that (m, k / 128) has strides (1, m); `scale_b` is ⌈n / 128⌉ × ⌈k / 128⌉.
+    Blocks,
+    /// The same for each row and 128 of k of both; `scale_b` is ⌈k / 128⌉ × n.
+    Rows128,
+    /// A scale for each row of a and of b.
+    Rows,
+}
+
+impl Scales {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Blocks, Self::Rows128, Self::Rows];
+}
+
+impl fmt::Display for Scales {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Blocks => "1x128,128x128",
+            Self::Rows128 => "1x128,1x128",
+            Self::Rows => "row,row",
+        })
+    }
+}
+
+/// The tile of a block.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Tile {
+    /// Rows: 64 or 128, a consumer warpgroup for each 64.
+    pub m: i64,
+    /// Columns: 64 or 128.
+    pub n: i64,
+    /// Stages of 128 of k: 2 to 12.
+    pub stages: i64,
+}
+
+/// A product with scales.
+///
+/// ```
+/// use tilewright_kernels::block_scaled::{ARCH, BlockScaled, Scales, block_scaled};
+///
+/// use layout_codegen::ir::Element;
+///
+/// let what = BlockScaled::new(Element::E4m3, Scales::Blocks, [4096, 7168]);
+/// let kernel = block_scaled(what, ARCH)?;
+/// assert_eq!(kernel.name(), "block_scaled_e4m3_128x128");
+/// assert_eq!(kernel.proof.covered, ["c"]);
+/// # Ok::<(), tilewright_kernels::KernelError>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct BlockScaled {
+    /// The type of a and b: e4m3 or e5m2.
+    pub element: Element,
+    /// Which elements have a scale in common.
+    pub scales: Scales,
+    /// The type of c: bf16 or f32.
+    pub result: Element,
+    /// The tile of a block.
+    pub tile: Tile,
+    /// Blocks of the grid: one for each multiprocessor.
+    pub blocks: u32,
+}
+
+impl BlockScaled {
+    /// The product for c of m × n: the largest tile that gives most multiprocessors work.
+    pub fn new(element: Element, scales: Scales, [m, n]: [u64; 2]) -> Self {
+        let enough = |tile: &Tile| {
+            let rows = m.div_ceil(tile.m as u64);
+            let columns = n.div_ceil(tile.n as u64);
+            rows.saturating_mul(columns) >= u64::from(BLOCKS) * 3 / 4
+        };
+        let tile = |m, n, stages| Tile { m, n, stages };
+        let rows = if m <= 64 { 64 } else { 128 };
+        let all = [
+            tile(rows, 128, if rows == 64 { 8 } else { 6 }),
+            tile(rows, 64, 8),
+        ];
+        Self {
+            element,
+            scales,
+            result: Element::Bf16,
+            tile: all.into_iter().find(enough).unwrap_or(all[1]),
+            blocks: BLOCKS,
+        }
+    }
+
+    fn validate(&self, arch: Arch) -> Result<(), KernelError> {
+        KernelError::unless_among(self.element, &ELEMENTS)?;
+        KernelError::unless_among(self.result, &RESULTS)?;
+        let Tile { m, n, stages } = self.tile;
+        let sizes = [
+            (
+                "architecture of products with scales",
+                i64::from(arch.0),
+                arch == ARCH,
+                "90 (sm_90a)",
+            ),
+            ("rows of a tile", m, [64, 128].contains(&m), "64 or 128"),
+            ("columns of a tile", n, [64, 128].contains(&n), "64 or 128"),
+            ("stages", stages, (2..=12).contains(&stages), "2 to 12"),
+            (
+                "blocks",
+                self.blocks.into(),
+                (1..=4096).contains(&self.blocks),
+                "1 to 4096",
+            ),
+        ];
+        let wrong = sizes.into_iter().find(|(_, _, is, _)| !is);
+        wrong.map_or(Ok(()), |(what, given, _, accepted)| {
+            Err(KernelError::Number {
+                what,
+                given: given.to_string(),
+                accepted,
+            })
+        })
+    }
+
+    fn name(&self) -> String {
+        let Tile { m, n, .. } = self.tile;
+        let scales = match self.scales {
+            Scales::Blocks => "",
+            Scales::Rows128 => "_rows128",
+            Scales::Rows => "_rows",
+        };
+        let result = if self.result == Element::F32 {
+            "_f32"
+        } else {
+            ""
+        };
+        format!("block_scaled_{}_{m}x{n}{scales}{result}", self.element)
+    }
+}
+
+/// What the roles have in common.
+struct Parts {
+    what: BlockScaled,
+    arrays: [View; 2],
+    scales: [View; 2],
+    c: View,
+    mma: TiledMma,
+    ring: Ring<'static, 2>,
+    /// Iterations of the ring for a tile.
+    steps: Expr,
+    tiles: TileScheduler,
+}
+
+/// The kernel `block_scaled_<element>_<tile>(m, n, k, ld_scale_a, ld_scale_b, a, b, scale_a, scale_b, c)`. Rows of `scale_a` are `ld_scale_a` elements apart, those of `scale_b` `ld_scale_b`; with
+/// [`Scales::Rows`] the scales are vectors, and neither parameter is there. k is a multiple of 16; its last block may be shorter than 128.
+///
+/// # Errors
+///
+/// [`KernelError::Element`] and [`KernelError::Number`] for what the fields do not allow; [`KernelError::View`] and [`KernelError::Proof`] for stages that do not fit shared memory.
+pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError> {
+    what.validate(arch)?;
+    let warpgroups = what.tile.m / 64;
+    let mut k = Kernel::new(&what.name(), 128 * (warpgroups as u32 + 1));
+    let parts = Parts::declare(&mut k, what)?;
+    let mut roles = [
+        WarpRole::new("consumers", 4 * warpgroups as u32),
+        WarpRole::new("producer", 4),
+    ];
+    // Two warpgroups with 128 sums and partial sums a thread: the producer gives up registers.
+    if [what.tile.m, what.tile.n] == [128; 2] {
+        let [consumers, producer] = roles;
+        roles = [consumers.registers(232), producer.registers(40)];
+    }
+    let [consumers, producer] = roles;
+    k.role(consumers, |k, thread| {
+        k.persistent(&parts.tiles, |k, tile| {
+            let before = k.mul(tile.number(), parts.steps);
+            let to = parts.share_of_c(k, tile.at(), thread)?;
+            let sums = parts.multiply(k, (before, tile.at()), &to, thread)?;
+            let sums = sums.convert(k, what.result)?;
+            k.store_fragment(&to, &sums)
+        })
+    })?;
+    k.producer(producer, |k| {
+        k.persistent(&parts.tiles, |k, tile| {
+            let before = k.mul(tile.number(), parts.steps);
+            parts.load(k, before, tile.at())
+        })
+    })?;
+    Ok(k.build(arch)?)
+}
+
+impl Parts {
+    fn declare(k: &mut Kernel, what: BlockScaled) -> Result<Self, KernelError> {
+        let Tile {
+            m: tm,
+            n: tn,
+            stages,
+        } = what.tile;
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name, MOST));
+        let of_k = k.tiles_in(depth, BLOCK)?;
+        let of_b = match what.scales {
+            Scales::Blocks => [k.tiles_in(n, BLOCK)?, of_k],
+            _ => [of_k, n],
+        };
+        let pitches = (what.scales != Scales::Rows)
+            .then(|| ["ld_scale_a", "ld_scale_b"].map(|name| k.size(name, MOST)));
+        let arrays =
+            [("a", m), ("b", n)].map(|(name, rows)| k.input(name, what.element, &[rows, depth]));
+        let scales = match pitches {
+            None => {
+                [("scale_a", m), ("scale_b", n)].map(|(name, n)| k.input(name, Element::F32, &[n]))
+            }
+            Some([pitch_a, pitch_b]) => [
+                k.pitched_input("scale_a", Element::F32, [of_k, m], pitch_a),
+                k.pitched_input("scale_b", Element::F32, of_b, pitch_b),
+            ],
+        };
+        let c = k.output("c", what.result, &[m, n]);
+        let scalar = match what.element {
+            Element::E5m2 => atoms::Scalar::E5m2,
+            _ => atoms::Scalar::E4m3,
+        };
+        let atom = atoms::wgmma(tn, scalar, atoms::Scalar::F32)?;
+        let mma = TiledMma::new(atom, &Layout::flat(&[tm / 64, 1, 1], &[1, 0, 0])?)?;
+        let staged = [("tile_a", tm), ("tile_b", tn)]
+            .map(|(name, rows)| Staged::new(name, what.element, [rows, BLOCK], &[]));
+        // Partial sums are waited for in their own step.
+        let lag = if what.scales == Scales::Rows { 1 } else { 0 };
+        let ring = k.tma_ring(Stages::new(stages).lag(lag), staged)?;
+        let order = TileOrder::Groups(GROUP);
+        Ok(Self {
+            what,
+            arrays,
+            scales,
+            c,
+            mma,
+            ring,
+            steps: k.tiles_in(depth, BLOCK)?,
+            tiles: TileScheduler::linear([m, n], [tm, tn], what.blocks, order),
+        })
+    }
+
+    /// The producer's part of a tile of c.
+    fn load(&self, k: &mut Kernel, before: Expr, [i, j]: [Expr; 2]) -> Result<(), ViewError> {
+        let ([a, b], Tile { m, n, .. }) = (&self.arrays, self.what.tile);
+        k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], step| {
+            let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
+            let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
+            k.tma_load(&from_a, &to_a)?;
+            k.tma_load(&from_b, &to_b)
+        })
+    }
+
+    fn share_of_c(
+        &self,
+        k: &mut Kernel,
+        at: [Expr; 2],
+        thread: Expr,
+    ) -> Result<Partition, ViewError> {
+        let Tile { m, n, .. } = self.what.tile;
+        let c = self.c.tile(k, &[m, n], &at)?;
+        c.partition_c(k, &self.mma, thread)?.vectors(k, 2)
+    }
+
+    /// The consumers' part: the scaled sums of a tile of c.
+    fn multiply(
+        &self,
+        k: &mut Kernel,
+        (before, at): (Expr, [Expr; 2]),
+        to: &Partition,
+        thread: Expr,
+    ) -> Result<Fragment, ViewError> {
+        let tile = [self.what.tile.m, self.what.tile.n];
+        let sums = k.accumulators(&self.mma, tile, thread)?;
+        if self.what.scales == Scales::Rows {
+            k.consume(&self.ring, before, self.steps, |k, [x, y], _| {
+                k.gemm(&self.mma, &x, &y, &sums)
+            })?;
+            let [of_a, of_b] = self.scales.clone();
+            let of_a = self.along(k, to, (0, &of_a), at)?;
+            let of_b = self.along(k, to, (1, &of_b), at)?;
+            let sums = sums.zip(k, &of_a, |k, sum, scale| sum.mul(k, scale))?;
+            return sums.zip(k, &of_b, |k, sum, scale| sum.mul(k, scale));
+        }
+        // Scales are loaded a step ahead.
+        let scales = self.first_scales(k, to, at)?;
+        k.consume(&self.ring, before, self.steps, |k, [x, y], step| {
+            let partial = k.accumulators(&self.mma, tile, thread)?;
+            k.gemm(&self.mma, &x, &y, &partial)?;
+            // Behind the last step, its own again.
+            let next = k.linear(&[(1, step)], 1);
+            let next = k.choose(next, Cmp::Lt, self.steps, next, step);
+            let next = self.scales_of_step(k, to, (at, next))?;
+            k.wait_wgmma(0);
+            let of_a = match &scales {
+                OfStep::Block(of_a, of_b) => {
+                    let of_b = of_b.get(k);
+                    of_a.map(k, |k, a| a.mul(k, of_b))?
+                }
+                OfStep::Rows(of_a, _) => of_a.clone(),
+            };
+            let mut partial = partial.zip(k, &of_a, |k, sum, scale| sum.mul(k, scale))?;
+            if let OfStep::Rows(_, of_b) = &scales {
+                partial = partial.zip(k, of_b, |k, sum, scale| sum.mul(k, scale))?;
+            }
+            sums.update_with(k, &partial, |k, sum, more| sum.add(k, more))?;
+            scales.assign(k, &next)
+        })?;
+        Ok(sums)
+    }
+
+    /// The scales of the first step, if there is one.
+    fn first_scales(
+        &self,
+        k: &mut Kernel,
+        to: &Partition,
+        at: [Expr; 2],
+    ) -> Result<OfStep, ViewError> {
+        let zero = k.constant(0);
+        let of = |k: &mut Kernel, mode: usize| {
+            let tile = [self.what.tile.m, self.what.tile.n];
+            let of = self.scales[mode].slice(k, &[zero])?;
+            let of = of.tile(k, &[tile[mode]], &[at[mode]])?;
+            let of = to.along(k, mode, &of)?;
+            k.fragment_of(&of, 0.0)
+        };
+        let scales = if self.what.scales == Scales::Rows128 {
+            OfStep::Rows(of(k, 0)?, of(k, 1)?)
+        } else {
+            OfStep::Block(of(k, 0)?, k.variable(F32::from(0.0)))
+        };
+        let some = Predicate::of(k, self.steps, Cmp::Gt, zero);
+        k.when(some, |k| {
+            let first = self.scales_of_step(k, to, (at, zero))?;
+            scales.assign(k, &first)
+        })?;
+        Ok(scales)
+    }
+
+    /// The scales of a step of the rows and columns that a thread has.
+    fn scales_of_step(
+        &self,
+        k: &mut Kernel,
+        to: &Partition,
+        (at, step): ([Expr; 2], Expr),
+    ) -> Result<OfStep, ViewError> {
+        let [of_a, of_b] = &self.scales;
+        let of_a = of_a.slice(k, &[step])?;
+        let of_a = self.along(k, to, (0, &of_a), at)?;
+        if self.what.scales == Scales::Rows128 {
+            let of_b = of_b.slice(k, &[step])?;
+            return Ok(OfStep::Rows(of_a, self.along(k, to, (1, &of_b), at)?));
+        }
+        let first = k.scale(at[1], self.what.tile.n);
+        let block = k.div(first, BLOCK);
+        let of_b: F32 = of_b.load(k, &[block, step])?;
+        Ok(OfStep::Block(of_a, k.variable(of_b)))
+    }
+
+    /// The elements of a vector along the rows or the columns of a tile of c.
+    fn along(
+        &self,
+        k: &mut Kernel,
+        to: &Partition,
+        (mode, of): (usize, &View),
+        at: [Expr; 2],
+    ) -> Result<Fragment, ViewError> {
+        let tile = [self.what.tile.m, self.what.tile.n];
+        let of = of.tile(k, &[tile[mode]], &[at[mode]])?;
+        let of = to.along(k, mode, &of)?;
+        k.load_fragment(&of)
+    }
+}
+
+/// The scales of a step of k.
+enum OfStep {
+    /// Of each row, and one of all columns of a tile.
+    Block(Fragment, Variable<f32>),
+    /// Of each row and of each column.
+    Rows(Fragment, Fragment),
+}
+
+impl OfStep {
+    fn assign(&self, k: &mut Kernel, next: &Self) -> Result<(), ViewError> {
+        match (self, next) {
+            (Self::Block(a, b), Self::Block(next_a, next_b)) => {
+                let next_b = next_b.get(k);
+                b.set(k, next_b);
+                a.assign(k, next_a)
+            }
+            (Self::Rows(a, b), Self::Rows(next_a, next_b)) => {
+                a.assign(k, next_a)?;
+                b.assign(k, next_b)
+            }
+            _ => Ok(()),
+        }
+    }
+}
