@@ -18,7 +18,7 @@
 use std::fmt;
 
 use layout_codegen::index::Expr;
-use layout_codegen::ir::{Cmp, Element, Kernel};
+use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
 use layout_codegen::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
 use layout_codegen::value::{F32, Predicate, Variable};
 use layout_codegen::view::{Fragment, Partition, View, ViewError};
@@ -26,6 +26,7 @@ use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, TiledMma, atoms};
 
 use crate::KernelError;
+use crate::gemm::scheduler::best_rectangle;
 
 /// The architecture that has the instructions of this kernel.
 pub const ARCH: Arch = Arch(90);
@@ -83,6 +84,8 @@ pub struct Tile {
     pub n: i64,
     /// Stages of 128 of k: 2 to 12.
     pub stages: i64,
+    /// Two blocks of a cluster, one below the other, load their common tile of b together by TMA multicast.
+    pub multicast: bool,
 }
 
 /// A product with scales.
@@ -94,7 +97,7 @@ pub struct Tile {
 ///
 /// let what = BlockScaled::new(Element::E4m3, Scales::Blocks, [4096, 7168]);
 /// let kernel = block_scaled(what, ARCH)?;
-/// assert_eq!(kernel.name(), "block_scaled_e4m3_128x128");
+/// assert_eq!(kernel.name(), "block_scaled_e4m3_128x128_multicast");
 /// assert_eq!(kernel.proof.covered, ["c"]);
 /// # Ok::<(), tilewright_kernels::KernelError>(())
 /// ```
@@ -108,37 +111,60 @@ pub struct BlockScaled {
     pub result: Element,
     /// The tile of a block.
     pub tile: Tile,
-    /// Blocks of the grid: one for each multiprocessor.
-    pub blocks: u32,
+    /// Blocks of the grid along rows and columns of tiles, together one for each multiprocessor. With multicast each block has the tiles that are whole rectangles apart; without, blocks take
+    /// tiles in turn, in groups of rows.
+    pub grid: [u32; 2],
 }
 
 impl BlockScaled {
     /// The product for c of m × n: the largest tile that gives most multiprocessors work.
     pub fn new(element: Element, scales: Scales, [m, n]: [u64; 2]) -> Self {
+        let tiles = |tile: &Tile| [m.div_ceil(tile.m as u64), n.div_ceil(tile.n as u64)];
         let enough = |tile: &Tile| {
-            let rows = m.div_ceil(tile.m as u64);
-            let columns = n.div_ceil(tile.n as u64);
+            let [rows, columns] = tiles(tile);
             rows.saturating_mul(columns) >= u64::from(BLOCKS) * 3 / 4
         };
-        let tile = |m, n, stages| Tile { m, n, stages };
-        let rows = if m <= 64 { 64 } else { 128 };
-        let all = [
-            tile(rows, 128, if rows == 64 { 8 } else { 6 }),
-            tile(rows, 64, 8),
-        ];
+        let tile = |m, n, stages| Tile {
+            m,
+            n,
+            stages,
+            multicast: false,
+        };
+        let all = if m <= 64 {
+            [tile(64, 128, 8), tile(64, 64, 8)]
+        } else {
+            [tile(128, 128, 6), tile(128, 64, 8)]
+        };
+        let mut tile = all.into_iter().find(enough).unwrap_or(all[1]);
+        // In the time of its products, a multiprocessor gets little more from the level-2 cache than a stage has.
+        tile.multicast = tile.m == 128 && m > 128;
+        let grid = if tile.multicast {
+            let sizes = [tile.m, tile.n].map(|size| size as u64);
+            best_rectangle(tiles(&tile), sizes, [2, 1]).0
+        } else {
+            [BLOCKS, 1]
+        };
         Self {
             element,
             scales,
             result: Element::Bf16,
-            tile: all.into_iter().find(enough).unwrap_or(all[1]),
-            blocks: BLOCKS,
+            tile,
+            grid,
         }
     }
 
     fn validate(&self, arch: Arch) -> Result<(), KernelError> {
         KernelError::unless_among(self.element, &ELEMENTS)?;
         KernelError::unless_among(self.result, &RESULTS)?;
-        let Tile { m, n, stages } = self.tile;
+        let Tile {
+            m,
+            n,
+            stages,
+            multicast,
+        } = self.tile;
+        let [down, across] = self.grid;
+        let whole = !multicast || down.is_multiple_of(2);
+        let blocks = i64::from(down).saturating_mul(across.into());
         let sizes = [
             (
                 "architecture of products with scales",
@@ -150,11 +176,12 @@ impl BlockScaled {
             ("columns of a tile", n, [64, 128].contains(&n), "64 or 128"),
             ("stages", stages, (2..=12).contains(&stages), "2 to 12"),
             (
-                "blocks",
-                self.blocks.into(),
-                (1..=4096).contains(&self.blocks),
-                "1 to 4096",
+                "blocks along rows of tiles, by twos in clusters",
+                down.into(),
+                whole,
+                "even",
             ),
+            ("blocks", blocks, (1..=4096).contains(&blocks), "1 to 4096"),
         ];
         let wrong = sizes.into_iter().find(|(_, _, is, _)| !is);
         wrong.map_or(Ok(()), |(what, given, _, accepted)| {
@@ -178,7 +205,15 @@ impl BlockScaled {
         } else {
             ""
         };
-        format!("block_scaled_{}_{m}x{n}{scales}{result}", self.element)
+        let multicast = if self.tile.multicast {
+            "_multicast"
+        } else {
+            ""
+        };
+        format!(
+            "block_scaled_{}_{m}x{n}{multicast}{scales}{result}",
+            self.element
+        )
     }
 }
 
@@ -205,6 +240,9 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
     what.validate(arch)?;
     let warpgroups = what.tile.m / 64;
     let mut k = Kernel::new(&what.name(), 128 * (warpgroups as u32 + 1));
+    if what.tile.multicast {
+        k.clusters([2, 1, 1]);
+    }
     let parts = Parts::declare(&mut k, what)?;
     let mut roles = [
         WarpRole::new("consumers", 4 * warpgroups as u32),
@@ -229,7 +267,14 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
         k.persistent(&parts.tiles, |k, tile| {
             let before = k.mul(tile.number(), parts.steps);
             parts.load(k, before, tile.at())
-        })
+        })?;
+        if !what.tile.multicast {
+            return Ok(());
+        }
+        // The other block of a cluster may still write to this one's stages.
+        let all = k.tiles_of_block(&parts.tiles)?;
+        let all = k.mul(all, parts.steps);
+        k.drain(&parts.ring, all)
     })?;
     Ok(k.build(arch)?)
 }
@@ -240,6 +285,7 @@ impl Parts {
             m: tm,
             n: tn,
             stages,
+            multicast,
         } = what.tile;
         let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name, MOST));
         let of_k = k.tiles_in(depth, BLOCK)?;
@@ -270,9 +316,14 @@ impl Parts {
         let staged = [("tile_a", tm), ("tile_b", tn)]
             .map(|(name, rows)| Staged::new(name, what.element, [rows, BLOCK], &[]));
         // Partial sums are waited for in their own step.
-        let lag = if what.scales == Scales::Rows { 1 } else { 0 };
+        let lag = i64::from(what.scales == Scales::Rows);
         let ring = k.tma_ring(Stages::new(stages).lag(lag), staged)?;
-        let order = TileOrder::Groups(GROUP);
+        let tiles = if multicast {
+            TileScheduler::rectangle([m, n], [tm, tn], what.grid)
+        } else {
+            let blocks = what.grid[0] * what.grid[1];
+            TileScheduler::linear([m, n], [tm, tn], blocks, TileOrder::Groups(GROUP))
+        };
         Ok(Self {
             what,
             arrays,
@@ -281,18 +332,25 @@ impl Parts {
             mma,
             ring,
             steps: k.tiles_in(depth, BLOCK)?,
-            tiles: TileScheduler::linear([m, n], [tm, tn], what.blocks, order),
+            tiles,
         })
     }
 
     /// The producer's part of a tile of c.
     fn load(&self, k: &mut Kernel, before: Expr, [i, j]: [Expr; 2]) -> Result<(), ViewError> {
-        let ([a, b], Tile { m, n, .. }) = (&self.arrays, self.what.tile);
+        let [a, b] = &self.arrays;
+        let Tile {
+            m, n, multicast, ..
+        } = self.what.tile;
         k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], step| {
             let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
             let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
             k.tma_load(&from_a, &to_a)?;
-            k.tma_load(&from_b, &to_b)
+            if multicast {
+                k.tma_multicast(&from_b, &to_b, Axis::X)
+            } else {
+                k.tma_load(&from_b, &to_b)
+            }
         })
     }
 
@@ -370,7 +428,7 @@ impl Parts {
             k.fragment_of(&of, 0.0)
         };
         let scales = if self.what.scales == Scales::Rows128 {
-            OfStep::Rows(of(k, 0)?, of(k, 1)?)
+            OfStep::Rows(of(k, 0)?, Box::new(of(k, 1)?))
         } else {
             OfStep::Block(of(k, 0)?, k.variable(F32::from(0.0)))
         };
@@ -394,7 +452,8 @@ impl Parts {
         let of_a = self.along(k, to, (0, &of_a), at)?;
         if self.what.scales == Scales::Rows128 {
             let of_b = of_b.slice(k, &[step])?;
-            return Ok(OfStep::Rows(of_a, self.along(k, to, (1, &of_b), at)?));
+            let of_b = self.along(k, to, (1, &of_b), at)?;
+            return Ok(OfStep::Rows(of_a, Box::new(of_b)));
         }
         let first = k.scale(at[1], self.what.tile.n);
         let block = k.div(first, BLOCK);
@@ -422,7 +481,7 @@ enum OfStep {
     /// Of each row, and one of all columns of a tile.
     Block(Fragment, Variable<f32>),
     /// Of each row and of each column.
-    Rows(Fragment, Fragment),
+    Rows(Fragment, Box<Fragment>),
 }
 
 impl OfStep {

@@ -8,7 +8,11 @@ use tilewright::kernels::block_scaled::{ARCH, BlockScaled, ELEMENTS, Scales, Til
 
 use super::right;
 
-const TILES: [Tile; 4] = [
+const TILES: [Tile; 5] = [
+    Tile {
+        multicast: true,
+        ..tile(128, 128, 4)
+    },
     tile(128, 128, 3),
     tile(64, 128, 4),
     tile(64, 64, 2),
@@ -16,14 +20,19 @@ const TILES: [Tile; 4] = [
 ];
 
 const fn tile(m: i64, n: i64, stages: i64) -> Tile {
-    Tile { m, n, stages }
+    Tile {
+        m,
+        n,
+        stages,
+        multicast: false,
+    }
 }
 
 /// Few blocks, so that each has several tiles.
 fn of(element: Element, scales: Scales, tile: Tile) -> BlockScaled {
     BlockScaled {
         tile,
-        blocks: 3,
+        grid: if tile.multicast { [2, 3] } else { [3, 1] },
         ..BlockScaled::new(element, scales, [1000, 1000])
     }
 }
@@ -69,10 +78,10 @@ fn results_of_f32() {
 #[test]
 fn nan_stays_in_its_row() {
     for scales in Scales::ALL {
-        let problem = ScaledProduct::new(of(Element::E4m3, scales, TILES[1]), [70, 66, 256]);
+        let problem = ScaledProduct::new(of(Element::E4m3, scales, TILES[2]), [70, 66, 256]);
         let mut inputs = problem.random(5);
         inputs[0].set(3, 200, f64::NAN);
-        let block = if scales == Scales::Rows { 0 } else { 1 };
+        let block = usize::from(scales != Scales::Rows);
         inputs[2].set(block, 65, f64::NAN);
         right(&problem, &inputs, &format!("{scales} with NaN"));
     }
@@ -152,7 +161,7 @@ fn what_there_is_no_kernel_for_is_refused() {
         (with(128, 128, 1), ARCH, "stages: 1 is not 2 to 12"),
         (
             BlockScaled {
-                blocks: 0,
+                grid: [0, 1],
                 ..kernel
             },
             ARCH,

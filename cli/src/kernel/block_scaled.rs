@@ -50,9 +50,15 @@ pub(in crate::kernel) struct BlockScaledArgs {
     /// Stages of the ring of tiles, 2 to 12
     #[arg(long, allow_negative_numbers = true)]
     stages: Option<i64>,
-    /// Blocks of the grid, 1 to 4096: one for each multiprocessor
-    #[arg(long, default_value_t = block_scaled::BLOCKS, allow_negative_numbers = true)]
-    blocks: u32,
+    /// Whether two blocks of a cluster load their common tile of b together
+    #[arg(long, value_name = "BOOL")]
+    multicast: Option<bool>,
+    /// Blocks along rows of tiles; even with multicast
+    #[arg(long, allow_negative_numbers = true)]
+    blocks_m: Option<u32>,
+    /// Blocks along columns of tiles
+    #[arg(long, allow_negative_numbers = true)]
+    blocks_n: Option<u32>,
     #[command(flatten)]
     pub(in crate::kernel) options: Options,
 }
@@ -71,8 +77,12 @@ impl BlockScaledArgs {
                 m: self.tile_m.unwrap_or(auto.tile.m),
                 n: self.tile_n.unwrap_or(auto.tile.n),
                 stages: self.stages.unwrap_or(auto.tile.stages),
+                multicast: self.multicast.unwrap_or(auto.tile.multicast),
             },
-            blocks: self.blocks,
+            grid: [
+                self.blocks_m.unwrap_or(auto.grid[0]),
+                self.blocks_n.unwrap_or(auto.grid[1]),
+            ],
             ..auto
         };
         ScaledProduct::new(kernel, [self.m, self.n, self.k])

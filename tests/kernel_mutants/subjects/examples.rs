@@ -216,8 +216,9 @@ pub(super) fn multiplied_with_scales() -> Subject {
                 m: 64,
                 n: 64,
                 stages: 3,
+                multicast: false,
             },
-            blocks: 2,
+            grid: [2, 1],
             result: Element::F32,
             ..BlockScaled::new(Element::E4m3, Scales::Blocks, [m, n])
         };
