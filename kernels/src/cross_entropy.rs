@@ -6,8 +6,8 @@
 //!                └─▶ exp(x − m)/sum − [j = t], times scale         ──▶ dx: rows × cols
 //! ```
 //!
-//! The gradient is stored by the same kernel, so that no other reads the logits again. Up to 32,768 classes stay in the registers of a block, and more in the shared memory of a cluster of blocks
-//! from `sm_90` on. Elsewhere longer rows are read twice, the second time mostly from the L2 cache. With the mean of the losses as the result, `scale` is 1/rows, or the gradient of the result over rows.
+//! The gradient is stored by the same kernel, so that no other reads the logits again. Up to 32,768 classes stay in the registers of a block; from `sm_90` on, long rows stay in the shared
+//! memory of a cluster of blocks ([`RowTile::for_arch`]). Elsewhere longer rows are read twice, the second time mostly from the L2 cache. With the mean of the losses as the result, `scale` is 1/rows, or the gradient of the result over rows.
 //!
 //! A target outside of 0..cols, such as PyTorch's `ignore_index` −100, gives a loss of 0 and a gradient of 0. NaN and infinities as in PyTorch: NaN or +∞ in a row gives NaN, and so does a row of −∞.
 

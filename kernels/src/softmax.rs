@@ -1,12 +1,11 @@
 //! Softmax of each row of a matrix: yᵢⱼ = exp(xᵢⱼ − mᵢ) / Σⱼ exp(xᵢⱼ − mᵢ), mᵢ the maximum of row i. Rows of 1 to 131,072 elements; f32, f16 or bf16; computed in f32.
 //!
 //! ```text
-//! x: rows × cols, tile (i, 0) ──16-byte vectors──▶ fragment ──▶ maximum ──▶ exp2((x − m)·log₂e) ──▶ sum ──▶ e/s ──▶ y
+//! x: rows × cols ──▶ step by step of each thread: maximum m so far, sum of exp2((x − m)·log₂e) ──▶ of the row ──▶ exp2((x − m)·log₂e) / sum ──▶ y
 //! ```
 //!
-//! A row stays in the registers of a warp, or of the block, and x is read once. The lanes and warps that share a row combine their parts by what the layout of
-//! the fragment says: [`Fragment::reduce`](layout_codegen::view::Fragment::reduce). Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on. Elsewhere they are read
-//! twice: first each thread keeps a running maximum and the sum that belongs to it.
+//! A row is visited twice. The threads that share it combine their maxima and sums. It stays in the registers of a warp, or of the block, as it was loaded, and x is read once. From `sm_90` on,
+//! long rows stay in the shared memory of a cluster of blocks ([`RowTile::for_arch`]). Elsewhere rows beyond 32,768 elements are read twice.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
 

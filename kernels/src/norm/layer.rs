@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The variance is the mean of (x − μ)², in a second pass over the row: no difference of large numbers. Beyond the end of a row, x − μ is no element and
-//! is masked out by its coordinate. Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on, and read three times elsewhere.
+//! is masked out by its coordinate. From `sm_90` on, long rows are in the shared memory of a cluster of blocks ([`RowTile::for_arch`]);
+//! elsewhere rows beyond 32,768 elements are read three times.
 //!
 //! NaN and infinities as in PyTorch: a row with NaN or ∞ gives NaN.
 

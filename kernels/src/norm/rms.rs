@@ -5,8 +5,8 @@
 //! w: cols, along the columns of the tile ──▶ fragment 1 × cols ────────────────────────────────────┴──broadcast──▶ y
 //! ```
 //!
-//! The weights are read while the row is stored, one vector of each thread ahead. Rows beyond 32,768 elements are in the shared memory of a cluster of blocks from `sm_90` on. Elsewhere they are
-//! read twice, quantised ones three times. The variants spill up to 116 bytes a thread where a row has more than 24,576 elements.
+//! The weights are read while the row is stored, one vector of each thread ahead. From `sm_90` on, long rows are in the shared memory of a cluster of blocks ([`RowTile::for_arch`]).
+//! Elsewhere rows beyond 32,768 elements are read twice, quantised ones three times. The variants spill up to 116 bytes a thread where a row has more than 24,576 elements.
 //!
 //! Two variants, alone or together, save passes over memory in a transformer:
 //!
