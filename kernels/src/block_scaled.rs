@@ -84,7 +84,7 @@ pub struct Tile {
     pub n: i64,
     /// Stages of 128 of k: 2 to 12.
     pub stages: i64,
-    /// Two blocks of a cluster, one below the other, load their common tile of b together by TMA multicast.
+    /// Clusters of two blocks along m: each block loads half of their common tile of b, by TMA multicast to both.
     pub multicast: bool,
 }
 

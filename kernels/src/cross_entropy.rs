@@ -16,7 +16,7 @@ use std::f32::consts::LN_2;
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
 use layout_codegen::value::{BrainPair, F32, HalfPair, Predicate, S32};
-use layout_codegen::view::{Fragment, View, ViewError};
+use layout_codegen::view::{View, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
@@ -58,12 +58,7 @@ pub fn cross_entropy(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> 
     let (low, high) = (target.ge(&mut k, 0), target.lt(&mut k, classes));
     let counts = low.and(&mut k, high);
     let target = target.to_index(&mut k);
-    // Beyond the end of a row there is −∞, which adds nothing.
-    let load = |k: &mut Kernel, tile: &RowTile, j| -> Result<Fragment, ViewError> {
-        let x = tile.share(k, &x, [i, j], thread)?;
-        let x = x.filled(k, f32::NEG_INFINITY)?;
-        k.load_fragment(&x)
-    };
+    let load = |k: &mut Kernel, tile: &RowTile, j| tile.load_logits(k, &x, [i, j], thread);
     // The maximum of the row, and the sum of the powers.
     let nothing = |_: &mut Kernel, _| Ok(());
     let row = Row::new(&mut k, tile, (cols, thread), (&load, 1))?;

@@ -250,6 +250,19 @@ impl RowTile {
             .vectors(k, self.vector)
     }
 
+    /// Loads tile (i, j) of a matrix. Beyond the end of a row there is −∞, which adds nothing to a sum of powers.
+    pub(crate) fn load_logits(
+        &self,
+        k: &mut Kernel,
+        of: &View,
+        at: [Expr; 2],
+        thread: Expr,
+    ) -> Result<Fragment, ViewError> {
+        let of = self.share(k, of, at, thread)?;
+        let of = of.filled(k, f32::NEG_INFINITY)?;
+        k.load_fragment(&of)
+    }
+
     /// Whether a whole row is kept, in the registers of a block or in the shared memory of a cluster.
     pub fn is_kept(&self) -> bool {
         self.most == self.blocks * self.cols
@@ -287,22 +300,9 @@ impl RowTile {
             return Ok(of_block);
         }
         let own = of_block.thread_values::<f32>(k)?[0];
-        let all = self.number_over_blocks(k, name, (own, how))?;
-        of_block.map(k, |_, _| all)
-    }
-
-    /// Combines a number of each block of a cluster.
-    pub(crate) fn number_over_blocks(
-        &self,
-        k: &mut Kernel,
-        name: &str,
-        (own, how): (F32, Combine),
-    ) -> Result<F32, ViewError> {
-        if self.blocks == 1 {
-            return Ok(own);
-        }
         let [all] = self.of_ranks(k, name, [own])?;
-        k.reduce(all, &self.ranks()?, how)
+        let all = k.reduce(all, &self.ranks()?, how)?;
+        of_block.map(k, |_, _| all)
     }
 
     /// What the blocks of a cluster have of some numbers, which are the same for all threads of a block: lane l has those of rank l mod `blocks`. `name` is that of the shared

@@ -10,7 +10,6 @@
 //! NaN and infinities as in PyTorch: a row with NaN or +∞ gives NaN, a row of −∞ gives NaN, and −∞ in another row gives 0.
 
 use layout_codegen::ir::{Axis, Kernel};
-use layout_codegen::view::{Fragment, ViewError};
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
@@ -29,12 +28,7 @@ pub fn softmax(tile: &RowTile, arch: Arch) -> Result<Proven, KernelError> {
     let x = k.input("x", element, &[rows, cols]);
     let y = k.output("y", element, &[rows, cols]);
     let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
-    // Beyond the end of a row there is −∞, which adds nothing.
-    let load = |k: &mut Kernel, tile: &RowTile, j| -> Result<Fragment, ViewError> {
-        let x = tile.share(k, &x, [i, j], thread)?;
-        let x = x.filled(k, f32::NEG_INFINITY)?;
-        k.load_fragment(&x)
-    };
+    let load = |k: &mut Kernel, tile: &RowTile, j| tile.load_logits(k, &x, [i, j], thread);
     let nothing = |_: &mut Kernel, _| Ok(());
     let row = Row::new(&mut k, tile, (cols, thread), (&load, 1))?;
     let online = Online::new(&mut k);
