@@ -28,14 +28,14 @@ impl ScaledProduct {
         Self { kernel, m, n, k }
     }
 
-    /// Extents of the scales of a and of b.
+    /// Extents of the scales of a and of b. Rows of those of 1×128 are padded to 16 bytes, as TMA reads them.
     fn scales(&self) -> [Vec<u64>; 2] {
         let blocks = |extent: u64| extent.div_ceil(BLOCK as u64);
-        let (m, n, of_k) = (self.m, self.n, blocks(self.k));
+        let rows = |extent: u64| vec![blocks(self.k), extent.next_multiple_of(4)];
         match self.kernel.scales {
-            Scales::Blocks => [vec![of_k, m], vec![blocks(n), of_k]],
-            Scales::Rows128 => [vec![of_k, m], vec![of_k, n]],
-            Scales::Rows => [vec![m], vec![n]],
+            Scales::Blocks => [rows(self.m), vec![blocks(self.n), blocks(self.k)]],
+            Scales::Rows128 => [rows(self.m), rows(self.n)],
+            Scales::Rows => [vec![self.m], vec![self.n]],
         }
     }
 }

@@ -217,6 +217,7 @@ pub(super) fn multiplied_with_scales() -> Subject {
                 n: 64,
                 stages: 3,
                 multicast: false,
+                tma_store: false,
             },
             grid: [2, 1],
             result: Element::F32,
