@@ -19,14 +19,13 @@ use std::fmt;
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Element, Kernel};
-use layout_codegen::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
-use layout_codegen::value::F32;
+use layout_codegen::pipeline::{TileOrder, TileScheduler, WarpRole};
 use layout_codegen::view::{Fragment, Partition, View, ViewError};
 use layout_codegen::{Arch, Proven};
-use layout_core::{Layout, TiledMma, atoms};
 
 use crate::KernelError;
 use crate::gemm::scheduler::best_rectangle;
+use crate::mainloop::{self, MainLoop};
 
 /// The architecture that has the instructions of this kernel.
 pub const ARCH: Arch = Arch(90);
@@ -235,10 +234,7 @@ struct Parts {
     arrays: [View; 2],
     scales: [View; 2],
     c: View,
-    mma: TiledMma,
-    ring: Ring<'static, 2>,
-    /// Of the scales of a step that are along rows of a, and of b.
-    of_scales: Vec<Ring<'static, 1>>,
+    main: MainLoop,
     /// Iterations of the ring for a tile.
     steps: Expr,
     tiles: TileScheduler,
@@ -272,8 +268,8 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
         k.persistent(&parts.tiles, |k, tile| {
             let before = k.mul(tile.number(), parts.steps);
             let c = parts.c.tile(k, &[what.tile.m, what.tile.n], &tile.at())?;
-            let to = c.partition_c(k, &parts.mma, thread)?.vectors(k, 2)?;
-            let sums = parts.multiply(k, (before, tile.at()), &to, thread)?;
+            let to = c.partition_c(k, &parts.main.mma, thread)?.vectors(k, 2)?;
+            let sums = parts.sums(k, (before, tile.at()), (&to, thread))?;
             let sums = sums.convert(k, what.result)?;
             if what.tile.tma_store {
                 return k.tma_store(&c, &sums);
@@ -292,7 +288,7 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
         // The other block of a cluster may still write to this one's stages.
         let all = k.tiles_of_block(&parts.tiles)?;
         let all = k.mul(all, parts.steps);
-        k.drain(&parts.ring, all)
+        k.drain(&parts.main.ring, all)
     })?;
     Ok(k.build(arch)?)
 }
@@ -326,27 +322,7 @@ impl Parts {
             ],
         };
         let c = k.output("c", what.result, &[m, n]);
-        let scalar = match what.element {
-            Element::E5m2 => atoms::Scalar::E5m2,
-            _ => atoms::Scalar::E4m3,
-        };
-        let atom = atoms::wgmma(tn, scalar, atoms::Scalar::F32)?;
-        let mma = TiledMma::new(atom, &Layout::flat(&[tm / 64, 1, 1], &[1, 0, 0])?)?;
-        let staged = [("tile_a", tm), ("tile_b", tn)]
-            .map(|(name, rows)| Staged::new(name, what.element, [rows, BLOCK], &[]));
-        // Partial sums are waited for in their own step.
-        let lag = i64::from(what.scales == Scales::Rows);
-        let ring = k.tma_ring(Stages::new(stages).lag(lag), staged)?;
-        let vectors: &[_] = match what.scales {
-            Scales::Blocks => &[("scales_a", tm)],
-            Scales::Rows128 => &[("scales_a", tm), ("scales_b", tn)],
-            Scales::Rows => &[],
-        };
-        let of_scales = vectors.iter().map(|&(name, width)| {
-            let staged = [Staged::new(name, Element::F32, [1, width], &[])];
-            k.tma_ring(Stages::new(stages).per_block(), staged)
-        });
-        let of_scales = of_scales.collect::<Result<Vec<_>, ViewError>>()?;
+        let main = MainLoop::declare(k, what.element, Some(what.scales), [tm, tn, stages])?;
         let tiles = if multicast {
             TileScheduler::rectangle([m, n], [tm, tn], what.grid)
         } else {
@@ -358,9 +334,7 @@ impl Parts {
             arrays,
             scales,
             c,
-            mma,
-            ring,
-            of_scales,
+            main,
             steps: k.tiles_in(depth, BLOCK)?,
             tiles,
         })
@@ -372,99 +346,46 @@ impl Parts {
         let Tile {
             m, n, multicast, ..
         } = self.what.tile;
-        k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], step| {
-            let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
-            let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
-            k.tma_load(&from_a, &to_a)?;
-            if multicast {
-                k.tma_multicast(&from_b, &to_b, Axis::X)?;
-            } else {
-                k.tma_load(&from_b, &to_b)?;
-            }
-            let index = k.add(before, step);
-            let scales = self.scales.iter().zip([(m, i), (n, j)]);
-            let mut vectors = self.of_scales.iter().zip(scales);
-            vectors.try_for_each(|(ring, (scales, (width, at)))| {
-                k.fill_stage(ring, index, step, |k, [to]| {
-                    let from = scales.tile(k, &[1, width], &[step, at])?;
-                    k.tma_load(&from, &to)
+        k.produce(
+            &self.main.ring,
+            before,
+            self.steps,
+            |k, [to_a, to_b], step| {
+                let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
+                let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
+                k.tma_load(&from_a, &to_a)?;
+                if multicast {
+                    k.tma_multicast(&from_b, &to_b, Axis::X)?;
+                } else {
+                    k.tma_load(&from_b, &to_b)?;
+                }
+                self.main.load_scales(k, (before, step), |k, operand| {
+                    let (width, at) = [(m, i), (n, j)][operand];
+                    self.scales[operand].tile(k, &[1, width], &[step, at])
                 })
-            })
-        })
+            },
+        )
     }
 
     /// The consumers' part: the scaled sums of a tile of c.
-    fn multiply(
+    fn sums(
         &self,
         k: &mut Kernel,
-        (before, at): (Expr, [Expr; 2]),
-        to: &Partition,
-        thread: Expr,
+        (before, [i, j]): (Expr, [Expr; 2]),
+        (to, thread): (&Partition, Expr),
     ) -> Result<Fragment, ViewError> {
-        let tile = [self.what.tile.m, self.what.tile.n];
-        let mut sums = k.accumulators(&self.mma, tile, thread)?;
-        if self.what.scales == Scales::Rows {
-            k.consume(&self.ring, before, self.steps, |k, stage, _| {
-                k.gemm(&self.mma, &stage[0], &stage[1], &sums)
-            })?;
-            for (mode, scales) in self.scales.iter().enumerate() {
-                let scales = scales.tile(k, &[tile[mode]], &[at[mode]])?;
-                let scales = self.along(k, to, mode, &scales)?;
-                sums = sums.zip(k, &scales, |k, sum, scale| sum.mul(k, scale))?;
-            }
+        let Tile { m, n, .. } = self.what.tile;
+        let [of_a, of_b] = &self.scales;
+        let block = k.scale(j, n);
+        let block = k.div(block, BLOCK);
+        let steps = (before, self.steps);
+        let sums = self.main.sums(k, steps, (to, thread), |k, step| {
+            of_b.load(k, &[block, step])
+        })?;
+        if self.what.scales != Scales::Rows {
             return Ok(sums);
         }
-        // The scale of a block of b is loaded a step before it is needed.
-        let zero = k.constant(0);
-        let block = k.scale(at[1], tile[1]);
-        let block = k.div(block, BLOCK);
-        let of_block = |k: &mut Kernel, step| self.scales[1].load::<f32>(k, &[block, step]);
-        let of_b = k.variable(F32::from(1.0));
-        if self.what.scales == Scales::Blocks {
-            let first = of_block(k, zero)?;
-            of_b.set(k, first);
-        }
-        k.consume(&self.ring, before, self.steps, |k, stage, step| {
-            let partial = k.accumulators(&self.mma, tile, thread)?;
-            k.gemm(&self.mma, &stage[0], &stage[1], &partial)?;
-            let index = k.add(before, step);
-            let scales = self.of_scales.iter().enumerate().map(|(mode, ring)| {
-                let [scales] = k.arrived(ring, index, step)?;
-                let scales = scales.slice(k, &[zero])?;
-                let scales = scales.tile(k, &[tile[mode]], &[zero])?;
-                let scales = self.along(k, to, mode, &scales)?;
-                k.release(ring, index)?;
-                Ok(scales)
-            });
-            let scales = scales.collect::<Result<Vec<_>, ViewError>>()?;
-            k.wait_wgmma(0);
-            let add =
-                |k: &mut Kernel, sum: F32, partial: F32, scale: F32| partial.fma(k, scale, sum);
-            if let [of_a, of_b] = &scales[..] {
-                let partial = partial.zip(k, of_a, |k, sum, scale| sum.mul(k, scale))?;
-                return sums.update_with_both(k, [&partial, of_b], add);
-            }
-            let one = of_b.get(k);
-            let factors = scales[0].map(k, |k, of_a| of_a.mul(k, one))?;
-            let next = k.linear(&[(1, step)], 1);
-            let next = of_block(k, next)?;
-            of_b.set(k, next);
-            sums.update_with_both(k, [&partial, &factors], add)
-        })?;
-        Ok(sums)
-    }
-
-    /// The elements of a vector along the rows or the columns of a tile of c.
-    fn along(
-        &self,
-        k: &mut Kernel,
-        to: &Partition,
-        mode: usize,
-        of: &View,
-    ) -> Result<Fragment, ViewError> {
-        let of = to.along(k, mode, of)?;
-        // A thread has pairs of columns.
-        let of = if mode == 1 { of.vectors(k, 2)? } else { of };
-        k.load_fragment(&of)
+        let scales = [of_a.tile(k, &[m], &[i])?, of_b.tile(k, &[n], &[j])?];
+        mainloop::scaled(k, sums, to, &scales)
     }
 }

@@ -46,6 +46,7 @@ mod error;
 pub mod gemm;
 pub mod gemv;
 pub mod grouped;
+mod mainloop;
 pub mod norm;
 mod online;
 pub mod reduce;
