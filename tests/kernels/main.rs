@@ -6,6 +6,7 @@ mod cross_entropy;
 mod gemv;
 mod grouped;
 mod norm_backward;
+mod quantized;
 mod rows;
 mod transpose;
 

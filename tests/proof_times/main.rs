@@ -32,6 +32,7 @@ use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
+use tilewright::kernels::quantize::{self, Quantize};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
 
@@ -136,6 +137,7 @@ fn rms_norm() {
     let fused = RmsNorm {
         residual: true,
         quantized: Some(Element::E4m3),
+        ..RmsNorm::default()
     };
     on_rows("rms_norm, fused", RowOperation::RmsNorm(fused));
 }
@@ -196,6 +198,27 @@ fn block_scaled() {
             let kernel = block_scaled::block_scaled(problem, block_scaled::ARCH);
             let kernel = kernel.expect("it is proven");
             times.add(kernel.name(), kernel.entry());
+        }
+    }
+    times.assert_within_limit();
+}
+
+#[test]
+fn quantized() {
+    let mut times = Times::new("quantised matrices");
+    for element in ELEMENTS {
+        for scales in quantize::Scales::ALL {
+            for swiglu in [false, true] {
+                let what = Quantize {
+                    swiglu,
+                    ..Quantize::new(element, Element::E4m3, scales)
+                };
+                for columns in [1000, 7168, 131_072] {
+                    if let Ok(kernel) = quantize::quantize(what, columns, Arch(90)) {
+                        times.add(kernel.name(), kernel.entry());
+                    }
+                }
+            }
         }
     }
     times.assert_within_limit();

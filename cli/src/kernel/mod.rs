@@ -5,6 +5,7 @@
 mod block_scaled;
 mod grouped;
 mod options;
+mod quantize;
 mod report;
 mod tune;
 
@@ -57,6 +58,12 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
         Kernel::Grouped(args) => told(&args.problem(), &args.options),
         Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
+        Kernel::Quantize(args) => {
+            let problem = args.problem();
+            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
+            let done = problem.and_then(|problem| kernel(&*problem, &args.options));
+            finish(done, args.options.json)
+        }
         Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),

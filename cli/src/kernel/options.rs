@@ -17,6 +17,7 @@ use tilewright::kernels::{rows, transpose};
 
 use super::block_scaled::BlockScaledArgs;
 use super::grouped::GroupedArgs;
+use super::quantize::QuantizeArgs;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
@@ -48,6 +49,8 @@ pub(super) enum Kernel {
     Grouped(GroupedArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
+    /// A matrix in an 8-bit type with a scale for each row or block, also of a norm or of SwiGLU
+    Quantize(QuantizeArgs),
     /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised, and its backward
     RmsNorm(RmsNormArgs),
     /// The sum of each row
@@ -246,6 +249,7 @@ impl RmsNormArgs {
         self.rows.of(RowOperation::RmsNorm(RmsNorm {
             residual: self.residual,
             quantized: self.quantize,
+            blocks: false,
         }))
     }
 }

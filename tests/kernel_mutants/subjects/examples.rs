@@ -19,8 +19,8 @@ use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, GroupedProduct, Heads, NormBackward, Problem, RowOperation,
-    Rows, ScaledProduct, Transposed,
+    CrossEntropy, Design, FewRows, GroupedProduct, Heads, NormBackward, Problem, Quantized,
+    RowOperation, Rows, ScaledProduct, Transposed,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
@@ -31,6 +31,7 @@ use tilewright::kernels::gemm::{
 use tilewright::kernels::gemv::Gemv;
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
+use tilewright::kernels::quantize::{Quantize, Scales as Scales128};
 
 use super::{Runs, Subject, outcome, seen};
 
@@ -113,6 +114,7 @@ pub(super) fn normalised_and_quantised() -> Subject {
     let variant = RmsNorm {
         residual: true,
         quantized: Some(Element::S8),
+        ..RmsNorm::default()
     };
     on_rows("rms_norm-fused", RowOperation::RmsNorm(variant))
 }
@@ -228,6 +230,44 @@ pub(super) fn multiplied_with_scales() -> Subject {
     let problems = [[150, 130, 400], [66, 200, 640]].into_iter().chain(sizes);
     let problems: Vec<_> = problems.map(of).collect();
     shipped("block_scaled", &problems[0].clone(), problems)
+}
+
+/// Matrices of few blocks, quantised, with scales farther apart than they are many.
+fn quantised(name: &str, kernel: Quantize) -> Subject {
+    let of = |[m, k]: [u64; 2]| {
+        let packed = Quantized::new(kernel, [m, k]);
+        Quantized {
+            ld_scale: packed.ld_scale + m % 3,
+            ..packed
+        }
+    };
+    let sizes = (0..10).map(|i| [1 + 37 * i % 150, 2 + 29 * i]);
+    let problems = [[150, 130], [66, 200]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped(name, &problems[0].clone(), problems)
+}
+
+pub(super) fn quantised_by_rows() -> Subject {
+    let kernel = Quantize::new(Element::Bf16, Element::E4m3, Scales128::Rows128);
+    let swiglu = true;
+    quantised("quantize-swiglu", Quantize { swiglu, ..kernel })
+}
+
+pub(super) fn quantised_by_squares() -> Subject {
+    let kernel = Quantize::new(Element::F32, Element::E5m2, Scales128::Squares);
+    quantised("quantize-squares", kernel)
+}
+
+pub(super) fn normalised_and_quantised_by_blocks() -> Subject {
+    let variant = RmsNorm {
+        residual: false,
+        quantized: Some(Element::E4m3),
+        blocks: true,
+    };
+    let of = |rows, cols| Rows::new(RowOperation::RmsNorm(variant), Element::Bf16, rows, cols);
+    let lengths = (1..12).map(|i| of(1 + i % 5, 61 * i));
+    let problems = [of(3, 640), of(5, 390)].into_iter().chain(lengths);
+    shipped("rms_norm-blocks", &of(3, 640), problems.collect())
 }
 
 pub(super) fn summed() -> Subject {
