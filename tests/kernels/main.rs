@@ -3,6 +3,7 @@
 mod attention;
 mod block_scaled;
 mod cross_entropy;
+mod experts;
 mod gemv;
 mod grouped;
 mod norm_backward;

@@ -6,15 +6,16 @@ use tilewright::gpu::ptxas;
 use tilewright::host::Matrix;
 use tilewright::host::kernels::{Problem, Quantized, RowOperation, Rows};
 use tilewright::kernels::norm::RmsNorm;
-use tilewright::kernels::quantize::{Quantize, RESULTS, Scales};
+use tilewright::kernels::quantize::{Quantize, RESULTS, Scales, Source};
 use tilewright::kernels::rows::ELEMENTS;
 
 use super::right;
 
 /// Every kernel for some types.
-fn kernels(element: Element, to: Element) -> [Quantize; 4] {
+fn kernels(element: Element, to: Element) -> [Quantize; 5] {
     let [a, b, c] = Scales::ALL.map(|scales| Quantize::new(element, to, scales));
-    [a, b, c, Quantize { swiglu: true, ..a }]
+    let of = |source| Quantize { source, ..a };
+    [a, b, c, of(Source::Swiglu), of(Source::Gathered)]
 }
 
 /// Less than a block and a vector, whole blocks and tiles, and one more; rows that are not aligned.
@@ -57,7 +58,8 @@ fn scales_with_a_pitch() {
         };
         let outcome = right(&problem, &problem.random(3), &format!("{problem:?}"));
         let scale = outcome.bytes("scale").expect("scale");
-        let rows = problem.tensors()[2].shape[0] as usize;
+        let tensors = problem.tensors();
+        let rows = tensors.last().map_or(0, |t| t.shape[0]) as usize;
         assert_eq!(scale.len(), 4 * rows * problem.ld_scale as usize);
     }
 }
@@ -77,7 +79,7 @@ fn special_numbers() {
             (128..140).for_each(|row| all(x, row, 0.0));
             all(x, 0, 0.0);
             // A product of small gates would be subnormal or 0.
-            if !kernel.swiglu {
+            if kernel.source != Source::Swiglu {
                 all(x, 1, f64::powi(0.5, 140));
                 all(x, 2, f64::powi(0.5, 122));
                 all(x, 3, f64::from(f32::MAX));
@@ -88,6 +90,24 @@ fn special_numbers() {
             right(&problem, &inputs, &format!("{problem:?}"));
         }
     }
+}
+
+/// Rows of x that there are not are zeros.
+#[test]
+fn rows_that_are_none() {
+    let kernel = Quantize {
+        source: Source::Gathered,
+        ..Quantize::new(Element::Bf16, Element::E4m3, Scales::Rows128)
+    };
+    let problem = Quantized {
+        tokens: 9,
+        ..Quantized::new(kernel, [70, 200])
+    };
+    let mut inputs = problem.random(2);
+    for (row, number) in [(0, -1), (1, 9), (69, i32::MAX), (33, i32::MIN)] {
+        inputs[1].set(0, row, number.into());
+    }
+    right(&problem, &inputs, "no such tokens");
 }
 
 /// A block depends on its elements alone: a row of blocks is the same bits wherever it is, as part of a longer row as well.
@@ -144,10 +164,10 @@ fn what_there_is_no_kernel_for_is_refused() {
     for (kernel, expected) in [
         (
             Quantize {
-                swiglu: true,
+                source: Source::Swiglu,
                 ..kernel
             },
-            "scales of a quantised SwiGLU: 128x128 is not 1x128",
+            "scales of SwiGLU or of gathered rows: 128x128 is not 1x128",
         ),
         (
             Quantize {

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{Problem, Quantized, RowOperation, Rows};
 use tilewright::kernels::norm::RmsNorm;
-use tilewright::kernels::quantize::{self, Quantize, Scales};
+use tilewright::kernels::quantize::{self, Quantize, Scales, Source};
 use tilewright::kernels::{KernelError, rows};
 
 use super::options::{Options, one_of};
@@ -49,6 +49,9 @@ pub(in crate::kernel) struct QuantizeArgs {
     /// x is m × 2k: quantise silu of its first half times its second
     #[arg(long)]
     swiglu: bool,
+    /// Gather the m rows from so many rows of x by the tensor `token_of_row`
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = size, conflicts_with_all = ["swiglu", "norm"])]
+    gather: Option<u64>,
     /// Rows
     #[arg(long, default_value_t = 200, allow_negative_numbers = true, value_parser = size)]
     m: u64,
@@ -85,11 +88,16 @@ impl QuantizeArgs {
             return Ok(Box::new(Rows::new(norm, self.dtype, self.m, self.k)));
         }
         let kernel = Quantize {
-            swiglu: self.swiglu,
+            source: match (self.swiglu, self.gather) {
+                (true, _) => Source::Swiglu,
+                (_, Some(_)) => Source::Gathered,
+                _ => Source::Matrix,
+            },
             ..Quantize::new(self.dtype, self.to, scales)
         };
         let packed = Quantized::new(kernel, [self.m, self.k]);
         Ok(Box::new(Quantized {
+            tokens: self.gather.unwrap_or(packed.tokens),
             ld_scale: self.ld_scale.unwrap_or(packed.ld_scale),
             ..packed
         }))

@@ -7,8 +7,9 @@ use layout_codegen::view::{Combine, Fragment, Partition, View, ViewError};
 use layout_codegen::{Arch, Proven};
 use layout_core::Layout;
 
-use super::{BLOCK, MOST, MOST_ROWS, Quantize};
+use super::{BLOCK, MOST, MOST_ROWS, Quantize, Source};
 use crate::KernelError;
+use crate::experts::MOST_TOKENS;
 
 /// Rows of a tile with scales of 1 × 128, and threads of a row.
 const ROWS: i64 = 64;
@@ -64,6 +65,36 @@ impl Tile {
     }
 }
 
+impl Tile {
+    /// The thread's values of the rows of a matrix that are named for its own, which are `distance` apart.
+    fn gathered(
+        &self,
+        k: &mut Kernel,
+        [matrix, names]: [&View; 2],
+        distance: i64,
+    ) -> Result<Vec<F32>, ViewError> {
+        let [i, block] = self.at;
+        let (row, lane) = (k.div(self.thread, LANES), k.rem(self.thread, LANES));
+        let of_row = shares([1, 1], [LANES, self.vector])?;
+        let (zero, mut parts) = (k.constant(0), Vec::new());
+        // All loads are on their way before the first conversion.
+        for number in 0..self.rows / distance {
+            let row = k.linear(&[(self.rows, i), (1, row)], number * distance);
+            let named = names.load::<u32>(k, &[row])?.to_index(k);
+            let from = matrix.at(k, &[named, zero])?;
+            let from = from.tile(k, &[1, BLOCK], &[zero, block])?;
+            let from = from.partition(k, &of_row, lane)?.vectors(k, self.vector)?;
+            parts.push(k.load_fragment(&from)?);
+        }
+        let mut values = Vec::new();
+        for part in parts {
+            let part = part.convert(k, Element::F32)?;
+            values.extend(part.thread_values::<f32>(k)?);
+        }
+        Ok(values)
+    }
+}
+
 /// A fragment that is shared out as `like`, of these values.
 fn filled(k: &mut Kernel, like: &Partition, values: Vec<F32>) -> Result<Fragment, ViewError> {
     let mut values = values.into_iter();
@@ -75,16 +106,21 @@ pub(super) fn of_rows(what: Quantize, arch: Arch) -> Result<Proven, KernelError>
     let vector = 16 / i64::from(what.element.bytes());
     let threads = 256;
     let mut k = Kernel::new(&what.name(), threads as u32);
+    let tokens = match what.source {
+        Source::Gathered => Some(k.size("tokens", MOST_TOKENS)),
+        _ => None,
+    };
     let (m, cols) = (k.size("m", MOST_ROWS), k.size("k", MOST));
     let [block, blocks] = k.counted_tiles(Axis::X, cols, BLOCK)?;
     let i = k.tiles(Axis::Y, m, ROWS)?;
     let scales = super::scales_of_rows(&mut k, [blocks, m]);
-    let x = if what.swiglu {
-        let halves = k.constant(2);
-        k.input("x", what.element, &[m, halves, cols])
-    } else {
-        k.input("x", what.element, &[m, cols])
+    let halves = k.constant(2);
+    let x = match (what.source, tokens) {
+        (Source::Swiglu, _) => k.input("x", what.element, &[m, halves, cols]),
+        (_, Some(tokens)) => k.input("x", what.element, &[tokens, cols]),
+        _ => k.input("x", what.element, &[m, cols]),
     };
+    let token_of_row = tokens.map(|_| k.input("token_of_row", Element::S32, &[m]));
     let y = k.output("y", what.to, &[m, cols]);
     let tile = Tile {
         rows: ROWS,
@@ -94,15 +130,19 @@ pub(super) fn of_rows(what: Quantize, arch: Arch) -> Result<Proven, KernelError>
         thread: k.thread(),
     };
     let to = tile.of(&mut k, &y)?;
-    let value = if what.swiglu {
-        let [gate, up] = tile.halves(&mut k, &x)?;
-        let values = gate.into_iter().zip(up);
-        let values: Vec<F32> = values
-            .map(|(gate, up)| super::gated(&mut k, gate, up))
-            .collect();
-        filled(&mut k, &to, values)?
-    } else {
-        tile.load(&mut k, &x)?
+    let value = match (what.source, &token_of_row) {
+        (Source::Swiglu, _) => {
+            let [gate, up] = tile.halves(&mut k, &x)?;
+            let values = gate.into_iter().zip(up);
+            let values = values.map(|(gate, up)| super::gated(&mut k, gate, up));
+            let values = values.collect();
+            filled(&mut k, &to, values)?
+        }
+        (_, Some(token_of_row)) => {
+            let values = tile.gathered(&mut k, [&x, token_of_row], threads / LANES)?;
+            filled(&mut k, &to, values)?
+        }
+        _ => tile.load(&mut k, &x)?,
     };
     let most = value
         .map(&mut k, |k, x| x.abs(k))?

@@ -10,8 +10,7 @@
 //! The results are the operands of [`block_scaled()`](crate::block_scaled::block_scaled): scales of 1×128 are stored as (m, k/128) with strides (1, `ld_scale`), those of 128×128 as (m/128, k/128) with strides
 //! (`ld_scale`, 1), and those of rows as a vector. The last block of a row or of a column of blocks may be smaller.
 //!
-//! With [`Quantize::swiglu`] x is m × 2k, and what is quantised is silu(gate)·up of its halves: gate is the first k columns, up the others. RMS norms quantise their results likewise
-//! ([`RmsNorm`](crate::norm::RmsNorm)).
+//! What is quantised may also be silu(gate)·up of the halves of x, or rows of x in another order ([`Source`]). RMS norms quantise their results likewise ([`RmsNorm`](crate::norm::RmsNorm)).
 //!
 //! # Numerics
 //!
@@ -72,6 +71,17 @@ impl fmt::Display for Scales {
     }
 }
 
+/// What the values are that are quantised.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Source {
+    /// x, m × k.
+    Matrix,
+    /// silu(gate)·up of x, m × 2k: gate is the first k columns, up the others. With scales of 1×128.
+    Swiglu,
+    /// Row `token_of_row[i]` of x, tokens × k, for row i: rows in the order of [experts](crate::experts). With scales of 1×128. A row that x does not have is of zeros.
+    Gathered,
+}
+
 /// What is quantised, and how.
 ///
 /// ```
@@ -93,8 +103,8 @@ pub struct Quantize {
     pub to: Element,
     /// Which elements have a scale in common.
     pub scales: Scales,
-    /// x is m × 2k, and silu of its first half times its second is quantised, with scales of 1×128.
-    pub swiglu: bool,
+    /// Where the values are from.
+    pub source: Source,
 }
 
 impl Quantize {
@@ -104,21 +114,20 @@ impl Quantize {
             element,
             to,
             scales,
-            swiglu: false,
+            source: Source::Matrix,
         }
     }
 
     fn validate(self) -> Result<(), KernelError> {
         KernelError::unless_among(self.element, &ELEMENTS)?;
         KernelError::unless_among(self.to, &RESULTS)?;
-        if self.swiglu && self.scales != Scales::Rows128 {
-            return Err(KernelError::Number {
-                what: "scales of a quantised SwiGLU",
-                given: self.scales.to_string(),
-                accepted: "1x128",
-            });
-        }
-        Ok(())
+        let is = self.source == Source::Matrix || self.scales == Scales::Rows128;
+        KernelError::unless(
+            is,
+            "scales of SwiGLU or of gathered rows",
+            self.scales,
+            "1x128",
+        )
     }
 
     fn name(self) -> String {
@@ -126,14 +135,18 @@ impl Quantize {
             element,
             to,
             scales,
-            swiglu,
+            source,
         } = self;
-        let swiglu = if swiglu { "_swiglu" } else { "" };
-        format!("quantize{swiglu}_{element}_{to}_{scales}")
+        let source = match source {
+            Source::Matrix => "",
+            Source::Swiglu => "_swiglu",
+            Source::Gathered => "_gathered",
+        };
+        format!("quantize{source}_{element}_{to}_{scales}")
     }
 }
 
-/// The kernel `quantize_<element>_<to>_<scales>(m, k, ld_scale, x, y, scale)`, with `_swiglu` behind `quantize` if x is m × 2k. It takes any sizes up to [`MOST_ROWS`] and [`MOST`].
+/// The kernel `quantize_<element>_<to>_<scales>(m, k, ld_scale, x, y, scale)`, with `_swiglu` or `_gathered` behind `quantize`; there are `tokens` before m and `token_of_row` behind x for gathered rows. It takes any sizes up to [`MOST_ROWS`] and [`MOST`].
 ///
 /// With [`Scales::Rows`] there is no `ld_scale`, and the kernel is fastest for rows of `columns` elements: it has the tile of [`RowTile::for_arch`] for them, which says how long rows may be. Other kernels do
 /// not depend on `columns`.

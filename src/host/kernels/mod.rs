@@ -22,6 +22,7 @@
 mod attention;
 mod block_scaled;
 mod cross_entropy;
+mod experts;
 mod gemv;
 mod grouped;
 mod norm_backward;
@@ -41,6 +42,7 @@ use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 pub use attention::{Design, Heads};
 pub use block_scaled::ScaledProduct;
 pub use cross_entropy::CrossEntropy;
+pub use experts::{CombinedRows, GatheredRows, Routing};
 pub use gemv::FewRows;
 pub use grouped::GroupedProduct;
 pub use norm_backward::NormBackward;

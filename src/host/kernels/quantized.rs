@@ -2,14 +2,15 @@
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
-use tilewright_kernels::quantize::{BLOCK, Quantize, Scales, quantize};
+use tilewright_kernels::quantize::{BLOCK, Quantize, Scales, Source, quantize};
 use tilewright_kernels::{KernelError, Proven};
 
+use super::experts::{random_rows, row_of};
 use super::rows::ULP;
 use super::{Expected, Problem, Tensor, extent, roundoff};
 use crate::host::{Matrix, Role, Scalar};
 
-/// y = x / scale in an 8-bit type, and the scales. The input is x: m × k, or m × 2k if silu(gate)·up is quantised.
+/// y = x / scale in an 8-bit type, and the scales. The input is x: m × k, or m × 2k if silu(gate)·up is quantised; for gathered rows it is tokens × k, and `token_of_row` is another input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Quantized {
     /// The kernel.
@@ -18,6 +19,8 @@ pub struct Quantized {
     pub m: u64,
     /// Columns of y.
     pub k: u64,
+    /// Rows of x that rows of y are gathered from.
+    pub tokens: u64,
     /// Elements from one row of the scales in memory to the next, at least as many as it has.
     pub ld_scale: u64,
 }
@@ -33,15 +36,23 @@ impl Quantized {
             kernel,
             m,
             k,
+            tokens: m,
             ld_scale,
         }
     }
 
-    /// What is quantised of a row of x.
-    fn values(&self, x: &Matrix, row: usize) -> Vec<f64> {
-        let k = self.k as usize;
+    /// What is quantised for a row of y.
+    fn values(&self, inputs: &[Matrix], row: usize) -> Vec<f64> {
+        let (x, k) = (&inputs[0], self.k as usize);
+        let row = match (self.kernel.source, inputs) {
+            (Source::Gathered, [x, token_of_row]) => row_of(x, token_of_row.at(0, row)),
+            _ => Some(row),
+        };
+        let Some(row) = row else {
+            return vec![0.0; k];
+        };
         let value = |j: usize| {
-            if !self.kernel.swiglu {
+            if self.kernel.source != Source::Swiglu {
                 return x.at(row, j);
             }
             let (gate, up) = (x.at(row, j), x.at(row, k + j));
@@ -52,7 +63,7 @@ impl Quantized {
 
     /// The relative error of what is quantised.
     fn relative(&self, x: &Matrix, row: usize) -> f64 {
-        if !self.kernel.swiglu {
+        if self.kernel.source != Source::Swiglu {
             return 0.0;
         }
         // The exponent, its product with log₂ e and 1 + e round once, exp2 has 2⁻²², the reciprocal and two products round.
@@ -158,6 +169,9 @@ impl Problem for Quantized {
 
     fn scalars(&self) -> Vec<(&'static str, Scalar)> {
         let mut all = vec![("m", self.m), ("k", self.k)];
+        if self.kernel.source == Source::Gathered {
+            all.push(("tokens", self.tokens));
+        }
         if self.kernel.scales != Scales::Rows {
             all.push(("ld_scale", self.ld_scale));
         }
@@ -170,20 +184,38 @@ impl Problem for Quantized {
             element,
             to,
             scales,
-            swiglu,
+            source,
         } = self.kernel;
-        let width = if swiglu { 2 } else { 1 };
         let of_scales = match scales {
             Scales::Rows128 => vec![blocks(self.k), self.ld_scale],
             Scales::Squares => vec![blocks(self.m), self.ld_scale],
             Scales::Rows => vec![self.m],
         };
-        let x = [self.m, self.k.saturating_mul(width)];
-        vec![
-            Tensor::new("x", Role::Input, element, &x),
+        let x = match source {
+            Source::Matrix => [self.m, self.k],
+            Source::Swiglu => [self.m, self.k.saturating_mul(2)],
+            Source::Gathered => [self.tokens, self.k],
+        };
+        let mut all = vec![Tensor::new("x", Role::Input, element, &x)];
+        if source == Source::Gathered {
+            let names = Tensor::new("token_of_row", Role::Input, Element::S32, &[self.m]);
+            all.push(names);
+        }
+        all.extend([
             Tensor::new("y", Role::Output, to, &[self.m, self.k]),
             Tensor::new("scale", Role::Output, Element::F32, &of_scales),
-        ]
+        ]);
+        all
+    }
+
+    fn random(&self, seed: u64) -> Vec<Matrix> {
+        let tensors = self.tensors();
+        let (rows, cols) = tensors[0].rows();
+        let x = Matrix::random(self.kernel.element, rows, cols, cols, seed);
+        if self.kernel.source != Source::Gathered {
+            return vec![x];
+        }
+        vec![x, random_rows([1, self.m], self.tokens, seed)]
     }
 
     fn rows(&self) -> usize {
@@ -209,7 +241,7 @@ impl Problem for Quantized {
 
     fn expected(&self, inputs: &[Matrix], row: usize) -> Vec<Vec<Expected>> {
         let (x, to) = (&inputs[0], self.kernel.to);
-        let values = self.values(x, row);
+        let values = self.values(inputs, row);
         let how = (to, self.relative(x, row));
         match self.kernel.scales {
             Scales::Rows128 => {
