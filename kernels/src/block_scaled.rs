@@ -1,7 +1,7 @@
 //! Products of 8-bit floats with scales: c = Σ over blocks of k of `scale_a`·`scale_b`·(a·bᵀ of the block), on Hopper. a is m × k, b is n × k, both e4m3 or both e5m2, row-major; c is m × n in bf16 or f32.
 //!
 //! ```text
-//! producer      a, b: 128 of k ──TMA──▶ stages
+//! producer      a, b: 128 of k, and their scales ──TMA──▶ stages
 //! consumers     one stage ──wgmma──▶ partial sums ──× scale_a[row]·scale_b──▶ added to the sums in f32     [`Scales::Blocks`], [`Scales::Rows128`]
 //!               all stages ──wgmma──▶ sums ──× scale_a[row], × scale_b[column]──▶ c                        [`Scales::Rows`]
 //! ```
@@ -11,22 +11,21 @@
 //!
 //! # Numerics
 //!
-//! With scales of blocks, the tensor cores sum 128 products of a block and keep 13 bits of a sum; each partial sum is multiplied with its scales and added in f32, block after block, and the result is
+//! With scales of blocks, the tensor cores sum 128 products of a block and keep 13 bits of a sum; each partial sum is multiplied with its scales and added in f32 by `fma`, block after block, and the result is
 //! rounded once. With [`Scales::Rows`] the tensor cores sum all of k, as PyTorch's `use_fast_accum`, and the result is multiplied with the scale of its row of a, then with that of its row of b.
 //! Results are reproducible bit by bit, and a row of c does not depend on the other rows of a. NaN and infinities of a row of a reach that row of c alone.
 
 use std::fmt;
 
 use layout_codegen::index::Expr;
-use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
-use layout_codegen::pipeline::{Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole};
-use layout_codegen::value::{F32, Predicate, Variable};
+use layout_codegen::ir::{Axis, Element, Kernel};
+use layout_codegen::pipeline::{TileOrder, TileScheduler, WarpRole};
 use layout_codegen::view::{Fragment, Partition, View, ViewError};
 use layout_codegen::{Arch, Proven};
-use layout_core::{Layout, TiledMma, atoms};
 
 use crate::KernelError;
 use crate::gemm::scheduler::best_rectangle;
+use crate::mainloop::{self, MainLoop};
 
 /// The architecture that has the instructions of this kernel.
 pub const ARCH: Arch = Arch(90);
@@ -86,6 +85,8 @@ pub struct Tile {
     pub stages: i64,
     /// Clusters of two blocks along m: each block loads half of their common tile of b, by TMA multicast to both.
     pub multicast: bool,
+    /// c is stored by TMA: bf16, and n is a multiple of 8.
+    pub tma_store: bool,
 }
 
 /// A product with scales.
@@ -97,7 +98,7 @@ pub struct Tile {
 ///
 /// let what = BlockScaled::new(Element::E4m3, Scales::Blocks, [4096, 7168]);
 /// let kernel = block_scaled(what, ARCH)?;
-/// assert_eq!(kernel.name(), "block_scaled_e4m3_128x128_multicast");
+/// assert_eq!(kernel.name(), "block_scaled_e4m3_128x128_multicast_tma");
 /// assert_eq!(kernel.proof.covered, ["c"]);
 /// # Ok::<(), tilewright_kernels::KernelError>(())
 /// ```
@@ -124,16 +125,18 @@ impl BlockScaled {
             let [rows, columns] = tiles(tile);
             rows.saturating_mul(columns) >= u64::from(BLOCKS) * 3 / 4
         };
+        let tma_store = n % 8 == 0;
         let tile = |m, n, stages| Tile {
             m,
             n,
             stages,
             multicast: false,
+            tma_store,
         };
         let all = if m <= 64 {
             [tile(64, 128, 8), tile(64, 64, 8)]
         } else {
-            [tile(128, 128, 6), tile(128, 64, 8)]
+            [tile(128, 128, 5), tile(128, 64, 6)]
         };
         let mut tile = all.into_iter().find(enough).unwrap_or(all[1]);
         // In the time of its products, a multiprocessor gets little more from the level-2 cache than a stage has.
@@ -161,6 +164,7 @@ impl BlockScaled {
             n,
             stages,
             multicast,
+            tma_store,
         } = self.tile;
         let [down, across] = self.grid;
         let whole = !multicast || down.is_multiple_of(2);
@@ -182,6 +186,12 @@ impl BlockScaled {
                 "even",
             ),
             ("blocks", blocks, (1..=4096).contains(&blocks), "1 to 4096"),
+            (
+                "bytes of an element that TMA stores",
+                self.result.bytes().into(),
+                !tma_store || self.result == Element::Bf16,
+                "2 (bf16)",
+            ),
         ];
         let wrong = sizes.into_iter().find(|(_, _, is, _)| !is);
         wrong.map_or(Ok(()), |(what, given, _, accepted)| {
@@ -200,6 +210,7 @@ impl BlockScaled {
             Scales::Rows128 => "_rows128",
             Scales::Rows => "_rows",
         };
+        let store = if self.tile.tma_store { "_tma" } else { "" };
         let result = if self.result == Element::F32 {
             "_f32"
         } else {
@@ -211,7 +222,7 @@ impl BlockScaled {
             ""
         };
         format!(
-            "block_scaled_{}_{m}x{n}{multicast}{scales}{result}",
+            "block_scaled_{}_{m}x{n}{multicast}{scales}{store}{result}",
             self.element
         )
     }
@@ -223,14 +234,13 @@ struct Parts {
     arrays: [View; 2],
     scales: [View; 2],
     c: View,
-    mma: TiledMma,
-    ring: Ring<'static, 2>,
+    main: MainLoop,
     /// Iterations of the ring for a tile.
     steps: Expr,
     tiles: TileScheduler,
 }
 
-/// The kernel `block_scaled_<element>_<tile>(m, n, k, ld_scale_a, ld_scale_b, a, b, scale_a, scale_b, c)`. Rows of `scale_a` are `ld_scale_a` elements apart, those of `scale_b` `ld_scale_b`; with
+/// The kernel `block_scaled_<element>_<tile>(m, n, k, ld_scale_a, ld_scale_b, a, b, scale_a, scale_b, c)`. Rows of `scale_a` are `ld_scale_a` elements apart, those of `scale_b` `ld_scale_b`, multiples of 4 where a scale is of 1×128; with
 /// [`Scales::Rows`] the scales are vectors, and neither parameter is there. k is a multiple of 16; its last block may be shorter than 128.
 ///
 /// # Errors
@@ -257,9 +267,13 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
     k.role(consumers, |k, thread| {
         k.persistent(&parts.tiles, |k, tile| {
             let before = k.mul(tile.number(), parts.steps);
-            let to = parts.share_of_c(k, tile.at(), thread)?;
-            let sums = parts.multiply(k, (before, tile.at()), &to, thread)?;
+            let c = parts.c.tile(k, &[what.tile.m, what.tile.n], &tile.at())?;
+            let to = c.partition_c(k, &parts.main.mma, thread)?.vectors(k, 2)?;
+            let sums = parts.sums(k, (before, tile.at()), (&to, thread))?;
             let sums = sums.convert(k, what.result)?;
+            if what.tile.tma_store {
+                return k.tma_store(&c, &sums);
+            }
             k.store_fragment(&to, &sums)
         })
     })?;
@@ -274,7 +288,7 @@ pub fn block_scaled(what: BlockScaled, arch: Arch) -> Result<Proven, KernelError
         // The other block of a cluster may still write to this one's stages.
         let all = k.tiles_of_block(&parts.tiles)?;
         let all = k.mul(all, parts.steps);
-        k.drain(&parts.ring, all)
+        k.drain(&parts.main.ring, all)
     })?;
     Ok(k.build(arch)?)
 }
@@ -286,6 +300,7 @@ impl Parts {
             n: tn,
             stages,
             multicast,
+            ..
         } = what.tile;
         let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name, MOST));
         let of_k = k.tiles_in(depth, BLOCK)?;
@@ -307,17 +322,7 @@ impl Parts {
             ],
         };
         let c = k.output("c", what.result, &[m, n]);
-        let scalar = match what.element {
-            Element::E5m2 => atoms::Scalar::E5m2,
-            _ => atoms::Scalar::E4m3,
-        };
-        let atom = atoms::wgmma(tn, scalar, atoms::Scalar::F32)?;
-        let mma = TiledMma::new(atom, &Layout::flat(&[tm / 64, 1, 1], &[1, 0, 0])?)?;
-        let staged = [("tile_a", tm), ("tile_b", tn)]
-            .map(|(name, rows)| Staged::new(name, what.element, [rows, BLOCK], &[]));
-        // Partial sums are waited for in their own step.
-        let lag = i64::from(what.scales == Scales::Rows);
-        let ring = k.tma_ring(Stages::new(stages).lag(lag), staged)?;
+        let main = MainLoop::declare(k, what.element, Some(what.scales), [tm, tn, stages])?;
         let tiles = if multicast {
             TileScheduler::rectangle([m, n], [tm, tn], what.grid)
         } else {
@@ -329,8 +334,7 @@ impl Parts {
             arrays,
             scales,
             c,
-            mma,
-            ring,
+            main,
             steps: k.tiles_in(depth, BLOCK)?,
             tiles,
         })
@@ -342,161 +346,46 @@ impl Parts {
         let Tile {
             m, n, multicast, ..
         } = self.what.tile;
-        k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], step| {
-            let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
-            let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
-            k.tma_load(&from_a, &to_a)?;
-            if multicast {
-                k.tma_multicast(&from_b, &to_b, Axis::X)
-            } else {
-                k.tma_load(&from_b, &to_b)
-            }
-        })
-    }
-
-    fn share_of_c(
-        &self,
-        k: &mut Kernel,
-        at: [Expr; 2],
-        thread: Expr,
-    ) -> Result<Partition, ViewError> {
-        let Tile { m, n, .. } = self.what.tile;
-        let c = self.c.tile(k, &[m, n], &at)?;
-        c.partition_c(k, &self.mma, thread)?.vectors(k, 2)
+        k.produce(
+            &self.main.ring,
+            before,
+            self.steps,
+            |k, [to_a, to_b], step| {
+                let from_a = a.tile(k, &[m, BLOCK], &[i, step])?;
+                let from_b = b.tile(k, &[n, BLOCK], &[j, step])?;
+                k.tma_load(&from_a, &to_a)?;
+                if multicast {
+                    k.tma_multicast(&from_b, &to_b, Axis::X)?;
+                } else {
+                    k.tma_load(&from_b, &to_b)?;
+                }
+                self.main.load_scales(k, (before, step), |k, operand| {
+                    let (width, at) = [(m, i), (n, j)][operand];
+                    self.scales[operand].tile(k, &[1, width], &[step, at])
+                })
+            },
+        )
     }
 
     /// The consumers' part: the scaled sums of a tile of c.
-    fn multiply(
+    fn sums(
         &self,
         k: &mut Kernel,
-        (before, at): (Expr, [Expr; 2]),
-        to: &Partition,
-        thread: Expr,
+        (before, [i, j]): (Expr, [Expr; 2]),
+        (to, thread): (&Partition, Expr),
     ) -> Result<Fragment, ViewError> {
-        let tile = [self.what.tile.m, self.what.tile.n];
-        let sums = k.accumulators(&self.mma, tile, thread)?;
-        if self.what.scales == Scales::Rows {
-            k.consume(&self.ring, before, self.steps, |k, [x, y], _| {
-                k.gemm(&self.mma, &x, &y, &sums)
-            })?;
-            let [of_a, of_b] = self.scales.clone();
-            let of_a = self.along(k, to, (0, &of_a), at)?;
-            let of_b = self.along(k, to, (1, &of_b), at)?;
-            let sums = sums.zip(k, &of_a, |k, sum, scale| sum.mul(k, scale))?;
-            return sums.zip(k, &of_b, |k, sum, scale| sum.mul(k, scale));
-        }
-        // Scales are loaded a step ahead.
-        let scales = self.first_scales(k, to, at)?;
-        k.consume(&self.ring, before, self.steps, |k, [x, y], step| {
-            let partial = k.accumulators(&self.mma, tile, thread)?;
-            k.gemm(&self.mma, &x, &y, &partial)?;
-            // Behind the last step, its own again.
-            let next = k.linear(&[(1, step)], 1);
-            let next = k.choose(next, Cmp::Lt, self.steps, next, step);
-            let next = self.scales_of_step(k, to, (at, next))?;
-            k.wait_wgmma(0);
-            let of_a = match &scales {
-                OfStep::Block(of_a, of_b) => {
-                    let of_b = of_b.get(k);
-                    of_a.map(k, |k, a| a.mul(k, of_b))?
-                }
-                OfStep::Rows(of_a, _) => of_a.clone(),
-            };
-            let mut partial = partial.zip(k, &of_a, |k, sum, scale| sum.mul(k, scale))?;
-            if let OfStep::Rows(_, of_b) = &scales {
-                partial = partial.zip(k, of_b, |k, sum, scale| sum.mul(k, scale))?;
-            }
-            sums.update_with(k, &partial, |k, sum, more| sum.add(k, more))?;
-            scales.assign(k, &next)
-        })?;
-        Ok(sums)
-    }
-
-    /// The scales of the first step, if there is one.
-    fn first_scales(
-        &self,
-        k: &mut Kernel,
-        to: &Partition,
-        at: [Expr; 2],
-    ) -> Result<OfStep, ViewError> {
-        let zero = k.constant(0);
-        let of = |k: &mut Kernel, mode: usize| {
-            let tile = [self.what.tile.m, self.what.tile.n];
-            let of = self.scales[mode].slice(k, &[zero])?;
-            let of = of.tile(k, &[tile[mode]], &[at[mode]])?;
-            let of = to.along(k, mode, &of)?;
-            k.fragment_of(&of, 0.0)
-        };
-        let scales = if self.what.scales == Scales::Rows128 {
-            OfStep::Rows(of(k, 0)?, Box::new(of(k, 1)?))
-        } else {
-            OfStep::Block(of(k, 0)?, k.variable(F32::from(0.0)))
-        };
-        let some = Predicate::of(k, self.steps, Cmp::Gt, zero);
-        k.when(some, |k| {
-            let first = self.scales_of_step(k, to, (at, zero))?;
-            scales.assign(k, &first)
-        })?;
-        Ok(scales)
-    }
-
-    /// The scales of a step of the rows and columns that a thread has.
-    fn scales_of_step(
-        &self,
-        k: &mut Kernel,
-        to: &Partition,
-        (at, step): ([Expr; 2], Expr),
-    ) -> Result<OfStep, ViewError> {
+        let Tile { m, n, .. } = self.what.tile;
         let [of_a, of_b] = &self.scales;
-        let of_a = of_a.slice(k, &[step])?;
-        let of_a = self.along(k, to, (0, &of_a), at)?;
-        if self.what.scales == Scales::Rows128 {
-            let of_b = of_b.slice(k, &[step])?;
-            let of_b = self.along(k, to, (1, &of_b), at)?;
-            return Ok(OfStep::Rows(of_a, Box::new(of_b)));
+        let block = k.scale(j, n);
+        let block = k.div(block, BLOCK);
+        let steps = (before, self.steps);
+        let sums = self.main.sums(k, steps, (to, thread), |k, step| {
+            of_b.load(k, &[block, step])
+        })?;
+        if self.what.scales != Scales::Rows {
+            return Ok(sums);
         }
-        let first = k.scale(at[1], self.what.tile.n);
-        let block = k.div(first, BLOCK);
-        let of_b: F32 = of_b.load(k, &[block, step])?;
-        Ok(OfStep::Block(of_a, k.variable(of_b)))
-    }
-
-    /// The elements of a vector along the rows or the columns of a tile of c.
-    fn along(
-        &self,
-        k: &mut Kernel,
-        to: &Partition,
-        (mode, of): (usize, &View),
-        at: [Expr; 2],
-    ) -> Result<Fragment, ViewError> {
-        let tile = [self.what.tile.m, self.what.tile.n];
-        let of = of.tile(k, &[tile[mode]], &[at[mode]])?;
-        let of = to.along(k, mode, &of)?;
-        k.load_fragment(&of)
-    }
-}
-
-/// The scales of a step of k.
-enum OfStep {
-    /// Of each row, and one of all columns of a tile.
-    Block(Fragment, Variable<f32>),
-    /// Of each row and of each column.
-    Rows(Fragment, Box<Fragment>),
-}
-
-impl OfStep {
-    fn assign(&self, k: &mut Kernel, next: &Self) -> Result<(), ViewError> {
-        match (self, next) {
-            (Self::Block(a, b), Self::Block(next_a, next_b)) => {
-                let next_b = next_b.get(k);
-                b.set(k, next_b);
-                a.assign(k, next_a)
-            }
-            (Self::Rows(a, b), Self::Rows(next_a, next_b)) => {
-                a.assign(k, next_a)?;
-                b.assign(k, next_b)
-            }
-            _ => Ok(()),
-        }
+        let scales = [of_a.tile(k, &[m], &[i])?, of_b.tile(k, &[n], &[j])?];
+        mainloop::scaled(k, sums, to, &scales)
     }
 }

@@ -49,6 +49,7 @@ pub mod experts;
 pub mod gemm;
 pub mod gemv;
 pub mod grouped;
+mod mainloop;
 pub mod norm;
 mod online;
 pub mod quantize;

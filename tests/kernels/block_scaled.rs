@@ -8,10 +8,15 @@ use tilewright::kernels::block_scaled::{ARCH, BlockScaled, ELEMENTS, Scales, Til
 
 use super::right;
 
-const TILES: [Tile; 5] = [
+const TILES: [Tile; 6] = [
     Tile {
         multicast: true,
         ..tile(128, 128, 4)
+    },
+    Tile {
+        multicast: true,
+        tma_store: true,
+        ..tile(128, 128, 5)
     },
     tile(128, 128, 3),
     tile(64, 128, 4),
@@ -25,6 +30,7 @@ const fn tile(m: i64, n: i64, stages: i64) -> Tile {
         n,
         stages,
         multicast: false,
+        tma_store: false,
     }
 }
 
@@ -54,6 +60,10 @@ fn ragged_sizes() {
         for (number, size) in sizes.into_iter().enumerate() {
             for (element, tile) in [(Element::E4m3, number), (Element::E5m2, number + 1)] {
                 let tile = TILES[tile % TILES.len()];
+                let tile = Tile {
+                    tma_store: tile.tma_store && size[1] % 8 == 0,
+                    ..tile
+                };
                 let problem = ScaledProduct::new(of(element, scales, tile), size);
                 let what = format!("{element} {scales} {tile:?} {size:?}");
                 right(&problem, &problem.random(3), &what);
@@ -102,11 +112,12 @@ fn a_row_does_not_depend_on_the_others() {
     // Of each block of k, the scale of the row.
     let scales: Vec<u8> = (0..3)
         .flat_map(|block| {
-            let at = 4 * (block * 131 + row);
-            inputs[2].bytes[at..at + 4].to_vec()
+            // Rows of the scales are whole 16 bytes.
+            let at = 4 * (block * 132 + row);
+            [&inputs[2].bytes[at..at + 4], &[0; 12]].concat()
         })
         .collect();
-    (alone[2].bytes, alone[2].cols, alone[2].ld) = (scales, 1, 1);
+    (alone[2].bytes, alone[2].cols, alone[2].ld) = (scales, 4, 4);
     let own = right(&one, &alone, "alone");
     let (c, own) = (c.bytes("c").expect("c"), own.bytes("c").expect("c"));
     assert_eq!(&c[row * 272..(row + 1) * 272], own);

@@ -5,46 +5,32 @@ use tilewright::codegen::ir::Element;
 use tilewright::gpu::ptxas;
 use tilewright::host::kernels::{GroupedProduct, Problem};
 use tilewright::host::{Matrix, On, Runnable, run};
+use tilewright::kernels::block_scaled::Scales;
 use tilewright::kernels::grouped::{ARCH, Grouped, Kind, Tile, grouped};
 
 use super::right;
 
 const KINDS: [Kind; 2] = [Kind::Offsets, Kind::Masked];
 
-/// A tile of each kind.
-const TILES: [Tile; 4] = [
-    Tile {
-        m: 64,
-        n: 64,
-        stages: 3,
-        ping_pong: false,
-    },
-    Tile {
-        m: 128,
-        n: 128,
-        stages: 4,
-        ping_pong: false,
-    },
-    Tile {
-        m: 64,
-        n: 80,
-        stages: 3,
-        ping_pong: true,
-    },
-    Tile {
-        m: 128,
-        n: 64,
-        stages: 3,
-        ping_pong: true,
-    },
+const TILES: [Tile; 3] = [tile(64, 64, 3), tile(128, 128, 4), tile(64, 128, 3)];
+
+const fn tile(m: i64, n: i64, stages: i64) -> Tile {
+    Tile { m, n, stages }
+}
+
+/// Types with and without scales.
+const FORMS: [(Element, Option<Scales>); 3] = [
+    (Element::Bf16, None),
+    (Element::E4m3, Some(Scales::Rows)),
+    (Element::E4m3, Some(Scales::Blocks)),
 ];
 
 /// Few blocks, so that each has several tiles.
-fn of(element: Element, kind: Kind, tile: Tile) -> Grouped {
+fn of((element, scales): (Element, Option<Scales>), kind: Kind, tile: Tile) -> Grouped {
     Grouped {
         tile,
         blocks: 3,
-        ..Grouped::new(element, kind, [1000, 2, 64])
+        ..Grouped::new(element, scales, kind, [1000, 2])
     }
 }
 
@@ -62,11 +48,11 @@ fn inputs(problem: &GroupedProduct, given: &[i32]) -> Vec<Matrix> {
 #[test]
 fn ragged_groups() {
     for kind in KINDS {
-        for (element, k) in [(Element::Bf16, 72), (Element::E4m3, 144)] {
-            for (tile, n) in TILES.into_iter().zip([66, 129, 170, 100]) {
+        for (form, k) in FORMS.into_iter().zip([72, 144, 272]) {
+            for (tile, n) in TILES.into_iter().zip([66, 129, 170]) {
                 let m = 150;
-                let problem = GroupedProduct::new(of(element, kind, tile), 5, [m, n, k]);
-                let what = format!("{element} {kind} {tile:?}");
+                let problem = GroupedProduct::new(of(form, kind, tile), 5, [m, n, k]);
+                let what = format!("{form:?} {kind} {tile:?}");
                 right(&problem, &problem.random(3), &format!("{what}, random"));
                 let groups: [[i32; 5]; 2] = match kind {
                     Kind::Offsets => [[0, 1, 1, 65, 150], [128, 129, 129, 129, 140]],
@@ -99,7 +85,7 @@ fn extreme_sizes() {
             (1, 1, 1, 8, vec![1]),
         ] {
             for tile in TILES {
-                let problem = GroupedProduct::new(of(Element::Bf16, kind, tile), groups, [m, n, k]);
+                let problem = GroupedProduct::new(of(FORMS[0], kind, tile), groups, [m, n, k]);
                 let what = format!("{kind} {tile:?} {groups} x {m}x{n}x{k} {given:?}");
                 right(&problem, &inputs(&problem, &given), &what);
             }
@@ -113,7 +99,7 @@ fn ends_that_are_none() {
     let far = [i32::MIN, -1, 90, 30, i32::MAX, 20];
     for kind in KINDS {
         for tile in TILES {
-            let problem = GroupedProduct::new(of(Element::Bf16, kind, tile), 6, [120, 66, 64]);
+            let problem = GroupedProduct::new(of(FORMS[0], kind, tile), 6, [120, 66, 64]);
             right(
                 &problem,
                 &inputs(&problem, &far),
@@ -128,28 +114,25 @@ fn ends_that_are_none() {
 fn many_groups() {
     let tile = TILES[0];
     let groups = 512;
-    let problem = GroupedProduct::new(of(Element::Bf16, Kind::Offsets, tile), groups, [700, 16, 8]);
+    let problem = GroupedProduct::new(of(FORMS[0], Kind::Offsets, tile), groups, [700, 16, 8]);
     right(&problem, &problem.random(2), "512 groups");
-    let masked = GroupedProduct::new(of(Element::Bf16, Kind::Masked, tile), groups, [3, 16, 8]);
+    let masked = GroupedProduct::new(of(FORMS[0], Kind::Masked, tile), groups, [3, 16, 8]);
     right(&masked, &masked.random(2), "512 groups, masked");
 }
 
 /// The tiles that are taken by themselves, and both types of results.
 #[test]
 fn tiles_by_default() {
-    for (element, k) in [(Element::Bf16, 136), (Element::E4m3, 272)] {
-        for (rows, long) in [(600, 8192), (600, k), (100, k)] {
+    for ((element, scales), k) in FORMS.into_iter().zip([136, 272, 272]) {
+        for rows in [600, 100] {
             for result in [Element::Bf16, Element::F32] {
                 let kernel = Grouped {
                     result,
-                    ..Grouped::new(element, Kind::Offsets, [rows, 3, long])
+                    ..Grouped::new(element, scales, Kind::Offsets, [rows, 3])
                 };
                 let problem = GroupedProduct::new(kernel, 3, [rows, 520, k]);
-                right(
-                    &problem,
-                    &problem.random(1),
-                    &format!("{element} {rows} {long} {result}"),
-                );
+                let what = format!("{element} {scales:?} {rows} {result}");
+                right(&problem, &problem.random(1), &what);
             }
         }
     }
@@ -158,11 +141,7 @@ fn tiles_by_default() {
 /// A row does not depend on how rows are spread over groups, nor on others: bit by bit, with NaN in a neighbour.
 #[test]
 fn rows_are_alone() {
-    let problem = GroupedProduct::new(
-        of(Element::Bf16, Kind::Offsets, TILES[1]),
-        3,
-        [200, 70, 320],
-    );
+    let problem = GroupedProduct::new(of(FORMS[0], Kind::Offsets, TILES[1]), 3, [200, 70, 320]);
     let mut first = inputs(&problem, &[60, 130, 200]);
     let n = problem.n as usize;
     // All groups have one matrix.
@@ -193,12 +172,12 @@ fn the_assembler_takes_them() {
         return;
     };
     for kind in KINDS {
-        for element in [Element::Bf16, Element::E4m3] {
-            for (rows, k) in [(64, 64), (8192, 64), (8192, 8192)] {
-                let kernel = Grouped::new(element, kind, [rows, 1, k]);
+        for (element, scales) in FORMS {
+            for rows in [64, 8192] {
+                let kernel = Grouped::new(element, scales, kind, [rows, 1]);
                 let problem = GroupedProduct::new(kernel, 1, [rows, 512, 512]);
                 let kernels = problem.sequence(ARCH).expect("proven");
-                let what = format!("{element} {kind} {rows}");
+                let what = format!("{element} {scales:?} {kind} {rows}");
                 let assembly = ptxas.assemble(kernels.ptx(), &ARCH.to_string());
                 let assembly = assembly.unwrap_or_else(|e| panic!("{what}: {e}"));
                 for resources in &assembly.kernels {
@@ -212,7 +191,7 @@ fn the_assembler_takes_them() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let auto = Grouped::new(Element::Bf16, Kind::Offsets, [1000, 2, 64]);
+    let auto = Grouped::new(Element::Bf16, None, Kind::Offsets, [1000, 2]);
     let tile = |tile| Grouped { tile, ..auto };
     for (what, message) in [
         (
@@ -221,7 +200,7 @@ fn what_cannot_be_is_refused() {
         ),
         (
             tile(Tile { n: 72, ..auto.tile }),
-            "columns of a tile: 72 is not a multiple of 16 from 64 to 256",
+            "columns of a tile: 72 is not 64, 128, 192 or 256",
         ),
         (
             tile(Tile {
@@ -231,6 +210,29 @@ fn what_cannot_be_is_refused() {
             "stages: 2 is not 3 to 8",
         ),
         (Grouped { blocks: 0, ..auto }, "blocks: 0 is not 1 to 4096"),
+        (
+            Grouped {
+                scales: Some(Scales::Blocks),
+                ..auto
+            },
+            "scales of groups: 1x128,128x128 of bf16 is not row,row or 1x128,128x128 of e4m3",
+        ),
+        (
+            Grouped {
+                element: Element::E4m3,
+                scales: Some(Scales::Rows128),
+                ..auto
+            },
+            "scales of groups: 1x128,1x128 of e4m3 is not row,row or 1x128,128x128 of e4m3",
+        ),
+        (
+            Grouped {
+                element: Element::E4m3,
+                scales: Some(Scales::Blocks),
+                ..auto
+            },
+            "columns of a tile with scales of blocks: 256 is not 64 or 128",
+        ),
         (
             Grouped {
                 element: Element::F16,
@@ -257,7 +259,7 @@ fn what_cannot_be_is_refused() {
 /// What passes between the kernels is in the workspace, and no parameter.
 #[test]
 fn the_table_is_in_the_workspace() {
-    let problem = GroupedProduct::new(of(Element::E4m3, Kind::Offsets, TILES[0]), 2, [9, 33, 16]);
+    let problem = GroupedProduct::new(of(FORMS[1], Kind::Offsets, TILES[0]), 2, [9, 33, 16]);
     let kernels = problem.sequence(ARCH).expect("proven");
     let params = kernels.params();
     let names: Vec<&str> = params.iter().map(|p| p.name.as_str()).collect();

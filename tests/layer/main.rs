@@ -26,6 +26,7 @@ mod remote;
 mod sealed;
 mod shared_by_counter;
 mod sparse;
+mod staged_vectors;
 mod stated;
 mod tiles;
 

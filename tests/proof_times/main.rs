@@ -177,9 +177,13 @@ fn norm_backward() {
 fn grouped() {
     let mut times = Times::new("grouped products");
     for kind in [Kind::Offsets, Kind::Masked] {
-        for element in [Element::Bf16, Element::E4m3] {
-            for (rows, k) in [(64, 64), (8192, 64), (8192, 8192)] {
-                let kernels = Grouped::new(element, kind, [rows, 1, k]);
+        for (element, scales) in [
+            (Element::Bf16, None),
+            (Element::E4m3, Some(Scales::Rows)),
+            (Element::E4m3, Some(Scales::Blocks)),
+        ] {
+            for rows in [64, 8192] {
+                let kernels = Grouped::new(element, scales, kind, [rows, 1]);
                 let kernels = grouped::grouped(kernels, grouped::ARCH);
                 for kernel in kernels.expect("they are proven") {
                     times.add(kernel.name(), kernel.entry());

@@ -53,6 +53,9 @@ pub(in crate::kernel) struct BlockScaledArgs {
     /// Whether two blocks of a cluster load their common tile of b together
     #[arg(long, value_name = "BOOL")]
     multicast: Option<bool>,
+    /// Whether c is stored by TMA: bf16 and n a multiple of 8
+    #[arg(long, value_name = "BOOL")]
+    tma_store: Option<bool>,
     /// Blocks along rows of tiles; even with multicast
     #[arg(long, allow_negative_numbers = true)]
     blocks_m: Option<u32>,
@@ -78,6 +81,9 @@ impl BlockScaledArgs {
                 n: self.tile_n.unwrap_or(auto.tile.n),
                 stages: self.stages.unwrap_or(auto.tile.stages),
                 multicast: self.multicast.unwrap_or(auto.tile.multicast),
+                tma_store: self
+                    .tma_store
+                    .unwrap_or(auto.tile.tma_store && self.ctype == Element::Bf16),
             },
             grid: [
                 self.blocks_m.unwrap_or(auto.grid[0]),

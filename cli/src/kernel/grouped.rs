@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::GroupedProduct;
+use tilewright::kernels::block_scaled::Scales;
 use tilewright::kernels::grouped::{self, Grouped, Kind, Tile};
 
 use super::options::{Options, one_of};
@@ -17,11 +18,15 @@ enum KindName {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Scales {
+enum ScalesName {
     /// Results are sums
     None,
     /// A scale for each row of a, and for each row of each matrix of b
-    Row,
+    #[value(name = "row,row")]
+    Rows,
+    /// For each row and 128 of k of a, and for 128 rows and 128 of k of each matrix of b
+    #[value(name = "1x128,128x128")]
+    Blocks,
 }
 
 #[derive(Args)]
@@ -35,9 +40,9 @@ pub(in crate::kernel) struct GroupedArgs {
     /// Where the groups are
     #[arg(long, value_enum, default_value = "offsets")]
     kind: KindName,
-    /// Factors of the results; row for e4m3 and none for bf16 if it is not given
+    /// Which elements have a scale in common; row,row for e4m3 and none for bf16 if it is not given
     #[arg(long, value_enum)]
-    scales: Option<Scales>,
+    scales: Option<ScalesName>,
     /// Groups, 512 at most; their rows are uneven by the seed
     #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = size)]
     groups: u64,
@@ -53,15 +58,12 @@ pub(in crate::kernel) struct GroupedArgs {
     /// Rows of a block's tile: 64 or 128
     #[arg(long, allow_negative_numbers = true)]
     tile_m: Option<i64>,
-    /// Columns of a block's tile: a multiple of 16 from 64 to 256
+    /// Columns of a block's tile: 64, 128, 192 or 256; at most 128 with scales of blocks
     #[arg(long, allow_negative_numbers = true)]
     tile_n: Option<i64>,
     /// Stages of the ring of tiles, 3 to 8
     #[arg(long, allow_negative_numbers = true)]
     stages: Option<i64>,
-    /// Whether consumer warpgroups have a ping-pong schedule
-    #[arg(long, value_name = "BOOL")]
-    ping_pong: Option<bool>,
     /// Blocks of the grid, 1 to 4096: one for each multiprocessor
     #[arg(long, default_value_t = grouped::BLOCKS, allow_negative_numbers = true)]
     blocks: u32,
@@ -75,15 +77,19 @@ impl GroupedArgs {
             KindName::Offsets => (Kind::Offsets, self.m),
             KindName::Masked => (Kind::Masked, self.m.saturating_mul(self.groups)),
         };
-        let auto = Grouped::new(self.dtype, kind, [rows, self.groups, self.k]);
+        let scales = match self.scales {
+            None if self.dtype == Element::E4m3 => Some(Scales::Rows),
+            None | Some(ScalesName::None) => None,
+            Some(ScalesName::Rows) => Some(Scales::Rows),
+            Some(ScalesName::Blocks) => Some(Scales::Blocks),
+        };
+        let auto = Grouped::new(self.dtype, scales, kind, [rows, self.groups]);
         let kernel = Grouped {
             result: self.ctype,
-            scaled: self.scales.map_or(auto.scaled, |s| s == Scales::Row),
             tile: Tile {
                 m: self.tile_m.unwrap_or(auto.tile.m),
                 n: self.tile_n.unwrap_or(auto.tile.n),
                 stages: self.stages.unwrap_or(auto.tile.stages),
-                ping_pong: self.ping_pong.unwrap_or(auto.tile.ping_pong),
             },
             blocks: self.blocks,
             ..auto

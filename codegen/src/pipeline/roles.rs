@@ -221,6 +221,11 @@ impl Kernel {
         for ring in self.parting.rings.clone() {
             let readers = self.parting.readers.get(&ring.number());
             let warps: u32 = readers.map_or(0, |all| all.values().sum());
+            let blocks = if self.parting.per_block.contains(&ring.number()) {
+                1
+            } else {
+                blocks
+            };
             self.set_consumers(&ring, warps * blocks / ring.ordered_roles());
         }
     }

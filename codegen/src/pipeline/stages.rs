@@ -14,6 +14,7 @@ pub struct Stages {
     pub(super) count: i64,
     pub(super) lag: i64,
     pub(super) roles: u32,
+    pub(super) per_block: bool,
 }
 
 impl Stages {
@@ -29,6 +30,7 @@ impl Stages {
             count,
             lag: 0,
             roles: 1,
+            per_block: false,
         }
     }
 
@@ -55,5 +57,22 @@ impl Stages {
     #[must_use]
     pub fn ping_pong(self, roles: u32) -> Self {
         Self { roles, ..self }
+    }
+
+    /// In a [cluster](crate::ir::Kernel::clusters), each block fills its own stages and releases them to itself alone. Without, blocks may copy to each other's stages
+    /// ([`Kernel::tma_multicast`](crate::ir::Kernel::tma_multicast)), and every block releases a stage to all of them, by arrivals that order no reads of threads: stages that threads read
+    /// into registers belong to a ring per block.
+    ///
+    /// ```
+    /// use layout_codegen::pipeline::Stages;
+    ///
+    /// Stages::new(4).per_block();
+    /// ```
+    #[must_use]
+    pub fn per_block(self) -> Self {
+        Self {
+            per_block: true,
+            ..self
+        }
     }
 }

@@ -66,7 +66,12 @@ impl Kernel {
         tiles: [Staged<'_>; N],
     ) -> Result<Ring<'static, N>, ViewError> {
         self.at_line();
-        let Stages { count, lag, roles } = stages;
+        let Stages {
+            count,
+            lag,
+            roles,
+            per_block,
+        } = stages;
         let refuse = |given: String, accepted: String| Err(ViewError::Pipeline { given, accepted });
         if !(1..=MOST_STAGES).contains(&count) {
             return refuse(
@@ -130,6 +135,9 @@ impl Kernel {
             .map(|(view, t)| (view, t.shape))
             .collect();
         let ring = self.shared_ring(&name, (count, lag, (roles, false)), at as i64, 0, &read)?;
+        if per_block {
+            self.parting.per_block.insert(ring.number());
+        }
         self.parting.rings.push(ring.clone());
         Ok(Ring {
             stages: count,
@@ -272,7 +280,12 @@ impl Kernel {
     ) -> Result<(), ViewError> {
         self.at_line();
         let ring = self.ring_in_role(ring)?;
-        if self.has_clusters() {
+        let number = ring.number();
+        // What lanes read into registers is read when all of them are here.
+        if self.parting.fetched.remove(&number) {
+            self.warp_barrier();
+        }
+        if self.has_clusters() && !self.parting.per_block.contains(&number) {
             let lane = self.lane();
             // Each block of the cluster fills a part of the stage: one lane arrives at the barrier of each.
             let blocks: u32 = self.cluster.iter().product();

@@ -11,7 +11,8 @@ use layout_core::{Layout, Swizzle, Swizzled, TensorBox};
 
 use super::buffer::MAX_TILE;
 use super::{View, ViewError, in_bytes};
-use crate::ir::{Arrangement, Axis, Extent, Kernel, MapHandle, Space, Stride};
+use crate::index::Expr;
+use crate::ir::{Arrangement, Axis, Extent, Kernel, MapHandle, RingHandle, Space, Stride};
 
 /// Alignment of a stage in bytes: every TMA swizzle repeats after it.
 pub(crate) const PERIOD: i64 = 1024;
@@ -19,14 +20,20 @@ pub(crate) const PERIOD: i64 = 1024;
 /// The widest row of a box with a swizzle, in bytes.
 const WIDEST: i64 = 128;
 
+/// The most elements of a row of a box.
+const MOST_COLUMNS: i64 = 256;
+
 /// (row, column) → element of a tile that boxes of TMA fill and matrix descriptors describe: panels of rows of 128 bytes, or fewer where the tile has fewer, their
-/// 16-byte pieces permuted by the row.
+/// 16-byte pieces permuted by the row. A single row lies as it is: a vector, which threads read and no descriptor describes.
 ///
 /// # Errors
 ///
 /// [`ViewError`] for a tile that has no such rows.
 pub fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError> {
     let [rows, columns] = shape;
+    if rows == 1 && (1..=MOST_COLUMNS).contains(&columns) && columns * bytes % ROW == 0 {
+        return Ok(Swizzled::plain(Layout::flat(&[1, columns], &[columns, 1])?));
+    }
     let width = [WIDEST, 64, 32]
         .into_iter()
         .find(|width| columns % (width / bytes) == 0);
@@ -37,7 +44,7 @@ pub fn panels(shape: [i64; 2], bytes: i64) -> Result<Swizzled, ViewError> {
         return Err(ViewError::Pipeline {
             given: format!("a stage of {rows} x {columns} elements of {bytes} bytes"),
             accepted: format!(
-                "its rows are by eights, of multiples of 32 bytes, and it has at most {MAX_TILE} elements"
+                "its rows are by eights, of multiples of 32 bytes, and it has at most {MAX_TILE} elements; or it is one row of at most {MOST_COLUMNS} elements, a multiple of 16 bytes"
             ),
         });
     };
@@ -138,12 +145,9 @@ impl Kernel {
             given: format!("a copy by TMA to `{}`", to.name(self)),
             accepted: accepted.to_owned(),
         };
-        let ring = to.used.and_then(|used| {
-            let ring = self.parting.rings.get(used.ring)?;
-            Some((ring.clone(), used.index))
-        });
+        let used = self.use_of(to);
         let (ring, index) =
-            ring.ok_or_else(|| refuse("it is to a tile that `Kernel::produce` fills"))?;
+            used.ok_or_else(|| refuse("it is to a tile that `Kernel::produce` fills"))?;
         let buffer = self.buffer(to.buffer);
         let whole = buffer.extents.iter().zip(&target);
         if !whole
@@ -166,7 +170,8 @@ impl Kernel {
         } else {
             boxes.rows / blocks
         };
-        if rows * blocks != boxes.rows * if whole { blocks } else { 1 } || rows % 8 != 0 {
+        let by_eights = rows % 8 == 0 || boxes.swizzle_bytes == 0;
+        if rows * blocks != boxes.rows * if whole { blocks } else { 1 } || !by_eights {
             return Err(ViewError::Pipeline {
                 given: format!(
                     "a tile of {} boxes of {} rows for {blocks} blocks",
@@ -201,6 +206,13 @@ impl Kernel {
             self.copy_box(map, &at, (element, to_all), &ring, index)?;
         }
         Ok(())
+    }
+
+    /// Which use of which ring's stage a view is, if it is one of a ring over TMA.
+    pub(super) fn use_of(&self, view: &View) -> Option<(RingHandle, Expr)> {
+        let used = view.used?;
+        let ring = self.parting.rings.get(used.ring)?;
+        Some((ring.clone(), used.index))
     }
 
     /// The boxes that fill the tile of a stage.

@@ -560,6 +560,12 @@ impl Kernel {
                 self.fill(r, from);
             }
         }
+        if let Some((ring, index)) = self.use_of(&from.view) {
+            self.fetch(to, at, &ring, index);
+            self.tag(&format!("read {name}"));
+            self.parting.fetched.insert(ring.number());
+            return Ok(());
+        }
         self.load(inside.map(Into::into), cache, ty, to, at);
         if at.space() == Space::Shared {
             self.tag(&format!("read {name}"));

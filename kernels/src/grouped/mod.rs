@@ -1,4 +1,4 @@
-//! Grouped products, as a mixture of experts has them: each row of A is multiplied with the matrix of its group, c\[r\] = a\[r\]·b\[g\]ᵀ. bf16, or e4m3 with a scale a row; summed in f32.
+//! Grouped products, as a mixture of experts has them: each row of A is multiplied with the matrix of its group, c\[r\] = a\[r\]·b\[g\]ᵀ. bf16, or e4m3 with scales of rows or of blocks; summed in f32.
 //!
 //! ```text
 //! kernel 1    ends of groups, or counts ──scans of a block──▶ tile_row, tile_group: the tiles of rows, group after group
@@ -18,8 +18,8 @@
 //!
 //! # Numerics
 //!
-//! Each element of c is one sum in f32 in the order of k, rounded once. For e4m3 the tensor cores keep 13 bits of a sum, and the sum is multiplied with the scale of its row of a, then with that of
-//! its row of b. A row of c depends on its row of a and the matrix of its group alone: not on other rows, nor on how rows are spread over groups. NaN and ∞ in one row do not reach another.
+//! Each element of c is one sum in f32 in the order of k, rounded once. For e4m3 the tensor cores keep 13 bits of a sum. With scales of rows the sum is multiplied with the scale of its row of a, then
+//! with that of its row of b; with scales of blocks the sums of 128 of k are, and are added in f32 by `fma`. A row of c depends on its row of a and the matrix of its group alone: not on other rows, nor on how rows are spread over groups. NaN and ∞ in one row do not reach another.
 //!
 //! [`Partition::where_equal`]: layout_codegen::view::Partition::where_equal
 
@@ -34,6 +34,7 @@ use layout_codegen::view::ViewError;
 use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
+use crate::block_scaled::{BLOCK, Scales};
 
 /// The architecture that has the instructions of these kernels.
 pub const ARCH: Arch = Arch(90);
@@ -56,8 +57,8 @@ pub const MOST: i64 = 1 << 16;
 /// The largest k.
 pub const MOST_K: i64 = 1 << 20;
 
-/// Sums of so many products are short: storing a tile takes a notable part of the time.
-const SHORT: u64 = 4096;
+/// The longest row of scales.
+const MOST_SCALES: i64 = 1 << 26;
 
 /// The blocks of a GPU with 132 multiprocessors.
 pub const BLOCKS: u32 = 132;
@@ -95,12 +96,10 @@ impl fmt::Display for Kind {
 pub struct Tile {
     /// Rows: 64 or 128.
     pub m: i64,
-    /// Columns: a multiple of 16, 64 to 256.
+    /// Columns: a multiple of 64, 64 to 256.
     pub n: i64,
     /// Stages of 128 bytes of k: 3 to 8.
     pub stages: i64,
-    /// Two consumer warpgroups with a tile each in a ping-pong schedule: one stores while the other multiplies. Otherwise a warpgroup for each 64 rows.
-    pub ping_pong: bool,
 }
 
 /// A grouped product.
@@ -109,7 +108,7 @@ pub struct Tile {
 /// use layout_codegen::ir::Element;
 /// use tilewright_kernels::grouped::{ARCH, Grouped, Kind, grouped};
 ///
-/// let what = Grouped::new(Element::Bf16, Kind::Offsets, [8192, 32, 7168]);
+/// let what = Grouped::new(Element::Bf16, None, Kind::Offsets, [8192, 32]);
 /// let [table, product] = &grouped(what, ARCH)?[..] else { unreachable!() };
 /// assert_eq!(table.proof.covered, ["tile_row", "tile_group", "row_tile"]);
 /// assert_eq!(product.name(), "grouped_bf16_128x256");
@@ -123,8 +122,8 @@ pub struct Grouped {
     pub result: Element,
     /// Where the groups are.
     pub kind: Kind,
-    /// Inputs `scale_a`, a number of f32 for each row of a, and `scale_b`, one for each row of each matrix of b, are factors of c.
-    pub scaled: bool,
+    /// Which elements have a scale in common, if there are scales: of e4m3 those of rows, or of blocks, in tiles of at most 128 columns.
+    pub scales: Option<Scales>,
     /// The tile of a block.
     pub tile: Tile,
     /// Blocks of the grid: one for each multiprocessor.
@@ -132,28 +131,27 @@ pub struct Grouped {
 }
 
 impl Grouped {
-    /// The product for `rows` rows in `groups` groups, with sums of `k` products. Larger tiles are for groups of more rows; with short sums one warpgroup stores while another multiplies. Of
-    /// e4m3 with scales. The tiles are the fastest of those that were measured on an H200.
-    pub fn new(element: Element, kind: Kind, [rows, groups, k]: [u64; 3]) -> Self {
-        let tile = |m, n, stages, ping_pong| Tile {
-            m,
-            n,
-            stages,
-            ping_pong,
-        };
+    /// The product for `rows` rows in `groups` groups. Tiles of 128 rows are for groups of more than 64. The tiles are the fastest of those that were measured on an H200.
+    pub fn new(
+        element: Element,
+        scales: Option<Scales>,
+        kind: Kind,
+        [rows, groups]: [u64; 2],
+    ) -> Self {
         let many_rows = rows.div_ceil(groups.max(1)) > 64;
-        let tile = match (many_rows, k <= SHORT, element) {
-            (false, ..) => tile(64, 128, 6, true),
-            (true, true, Element::E4m3) => tile(128, 128, 4, true),
-            (true, true, _) => tile(128, 192, 4, true),
-            (true, false, _) => tile(128, 256, 4, false),
+        let [m, n, stages] = match (many_rows, element, scales) {
+            (true, _, Some(Scales::Blocks)) => [128, 128, 6],
+            (false, _, Some(Scales::Blocks)) => [64, 128, 7],
+            (true, ..) => [128, 256, 4],
+            (false, Element::E4m3, _) => [64, 192, 6],
+            (false, ..) => [64, 256, 5],
         };
         Self {
             element,
             result: Element::Bf16,
             kind,
-            scaled: element == Element::E4m3,
-            tile,
+            scales,
+            tile: Tile { m, n, stages },
             blocks: BLOCKS,
         }
     }
@@ -180,13 +178,25 @@ impl Grouped {
             "90 (sm_90a)",
         )?;
         number("rows of a tile", m, [64, 128].contains(&m), "64 or 128")?;
-        let is_width = (64..=256).contains(&n) && n % 16 == 0;
-        number(
-            "columns of a tile",
-            n,
-            is_width,
-            "a multiple of 16 from 64 to 256",
-        )?;
+        let is_width = (64..=256).contains(&n) && n % 64 == 0;
+        number("columns of a tile", n, is_width, "64, 128, 192 or 256")?;
+        if let Some(scales) = self.scales {
+            let blocks = scales == Scales::Blocks;
+            let has = scales == Scales::Rows || blocks && self.element == Element::E4m3;
+            if !has {
+                return Err(KernelError::Number {
+                    what: "scales of groups",
+                    given: format!("{scales} of {}", self.element),
+                    accepted: "row,row or 1x128,128x128 of e4m3",
+                });
+            }
+            number(
+                "columns of a tile with scales of blocks",
+                n,
+                !blocks || n <= BLOCK,
+                "64 or 128",
+            )?;
+        }
         number("stages", stages, (3..=8).contains(&stages), "3 to 8")?;
         let blocks = (1..=4096).contains(&self.blocks);
         number("blocks", self.blocks.into(), blocks, "1 to 4096")
@@ -196,7 +206,8 @@ impl Grouped {
 /// The kernels of a grouped product, in the order of their launches. What the first writes and the second reads is a workspace of three arrays of R + G + 1 elements of s32, for R rows in all.
 ///
 /// * `grouped_tiles_<kind>(m, groups, offsets or counts, tile_row, tile_group, row_tile)`. The last element of `tile_row` is the number of tiles.
-/// * `grouped_<element>_<tile>(m, n, k, groups, tile_row, tile_group, row_tile, a, b, c)`, with `scale_a` and `scale_b` before c if there are scales.
+/// * `grouped_<element>_<tile>(m, n, k, groups, tile_row, tile_group, row_tile, a, b, c)`, with `scale_a` and `scale_b` before c if there are scales: vectors
+///   of R and of G·n numbers of f32, or with [`Scales::Blocks`] ⌈k / 128⌉ × R and G·⌈n / 128⌉ × ⌈k / 128⌉, whose rows are `ld_scale_a` (a multiple of 4) and `ld_scale_b` elements apart.
 ///
 /// a is m × k, b is G × n × k, c is m × n; with [`Kind::Masked`] a is G × m × k and c is G × m × n. k is a multiple of 16 bytes of elements. G is at most [`MOST_GROUPS`].
 ///

@@ -2,24 +2,26 @@
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Element, Kernel};
-use layout_codegen::pipeline::{
-    PersistentTile, Ring, Staged, Stages, TileOrder, TileScheduler, WarpRole,
-};
-use layout_codegen::view::{Fragment, Partition, View, ViewError};
+use layout_codegen::pipeline::{TileOrder, TileScheduler, WarpRole};
+use layout_codegen::value::F32;
+use layout_codegen::view::{Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
-use layout_core::{Layout, TiledMma, atoms};
+use layout_core::{Layout, Swizzle, Swizzled, TiledMma, atoms};
 
-use super::{Done, Grouped, Kind, MOST, MOST_GROUPS, MOST_K, MOST_ROWS, Sizes, Tile};
+use super::{Done, Grouped, Kind, MOST, MOST_GROUPS, MOST_K, MOST_ROWS, MOST_SCALES, Sizes, Tile};
 use crate::KernelError;
+use crate::block_scaled::{BLOCK, Scales};
+use crate::mainloop::{self, MainLoop};
 
 /// Rows of tiles that blocks compute at the same time share columns of b in the level-2 cache.
 const GROUP: u32 = 8;
 
+/// Columns of a strip of c, which goes through shared memory so that whole lines of 128 bytes are stored.
+const STRIP: i64 = 64;
+
 /// What the roles have in common.
 struct Parts {
     what: Grouped,
-    /// Elements of a stage along k.
-    tk: i64,
     n: Expr,
     /// The most rows of all groups.
     most_rows: i64,
@@ -29,8 +31,10 @@ struct Parts {
     tile_row: View,
     tile_group: View,
     row_tile: View,
-    mma: TiledMma,
-    ring: Ring<'static, 2>,
+    main: MainLoop,
+    /// [`STRIP`] columns of a tile of c, and how the sums of so many lie.
+    strip: Option<View>,
+    of_strip: TiledMma,
     /// Iterations of the ring for a tile.
     steps: Expr,
     tiles: TileScheduler,
@@ -46,52 +50,26 @@ struct At {
 
 /// The kernel `grouped_<element>_<tile>(m, n, k, groups, tile_row, tile_group, row_tile, a, b, c)`.
 pub(super) fn product(what: &Grouped, arch: Arch) -> Result<Proven, KernelError> {
-    let Tile { m, ping_pong, .. } = what.tile;
-    let warpgroups = if ping_pong { 2 } else { m / 64 };
+    let warpgroups = what.tile.m / 64;
     let mut k = Kernel::new(&name(what), 128 * (warpgroups as u32 + 1));
     let parts = Parts::declare(&mut k, *what)?;
-    let registers = if warpgroups == 2 {
+    let [of_consumers, of_producer] = if warpgroups == 2 {
         [232, 40]
     } else {
         [240, 24]
     };
-    if ping_pong {
-        for half in 0..2 {
-            let role = WarpRole::new(["first", "second"][half as usize], 4);
-            k.role(role.registers(registers[0]), |k, thread| {
-                k.persistent(&parts.tiles, |k, tile| {
-                    let (before, at) = parts.half(k, tile, half)?;
-                    let to = parts.rows_of(k, at, thread)?;
-                    let sums = parts.sums(k, thread)?;
-                    k.ping_pong(&parts.ring, (half as u32, tile.number()), |k| {
-                        parts.multiply(k, before, &sums)
-                    })?;
-                    parts.store(k, at, &to, &sums)
-                })
-            })?;
-        }
-    } else {
-        let role = WarpRole::new("consumers", 4 * warpgroups as u32).registers(registers[0]);
-        k.role(role, |k, thread| {
-            k.persistent(&parts.tiles, |k, tile| {
-                let at = parts.at(k, tile.at())?;
-                let before = k.mul(tile.number(), parts.steps);
-                let to = parts.rows_of(k, at, thread)?;
-                let sums = parts.sums(k, thread)?;
-                parts.multiply(k, before, &sums)?;
-                parts.store(k, at, &to, &sums)
-            })
-        })?;
-    }
-    k.producer(WarpRole::new("producer", 4).registers(registers[1]), |k| {
+    let consumers = WarpRole::new("consumers", 4 * warpgroups as u32);
+    k.role(consumers.registers(of_consumers), |k, thread| {
         k.persistent(&parts.tiles, |k, tile| {
-            if ping_pong {
-                for half in 0..2 {
-                    let (before, at) = parts.half(k, tile, half)?;
-                    parts.load(k, before, at)?;
-                }
-                return Ok::<(), ViewError>(());
-            }
+            let at = parts.at(k, tile.at())?;
+            let before = k.mul(tile.number(), parts.steps);
+            let sums = parts.sums(k, before, (at, thread))?;
+            let sums = k.convert_fragment(&sums, what.result)?;
+            parts.store(k, (at, thread), &sums)
+        })
+    })?;
+    k.producer(WarpRole::new("producer", 4).registers(of_producer), |k| {
+        k.persistent(&parts.tiles, |k, tile| {
             let at = parts.at(k, tile.at())?;
             let before = k.mul(tile.number(), parts.steps);
             parts.load(k, before, at)
@@ -101,13 +79,11 @@ pub(super) fn product(what: &Grouped, arch: Arch) -> Result<Proven, KernelError>
 }
 
 fn name(what: &Grouped) -> String {
-    let Tile {
-        m, n, ping_pong, ..
-    } = what.tile;
+    let Tile { m, n, .. } = what.tile;
     let mut name = format!("grouped_{}_{m}x{n}", what.element);
     for (is, option) in [
-        (ping_pong, "pingpong".to_owned()),
-        (what.scaled, "scaled".to_owned()),
+        (what.scales == Some(Scales::Rows), "rows".to_owned()),
+        (what.scales == Some(Scales::Blocks), "blocks".to_owned()),
         (what.kind == Kind::Masked, what.kind.to_string()),
         (what.result == Element::F32, what.result.to_string()),
     ] {
@@ -124,7 +100,6 @@ impl Parts {
             m: tm,
             n: tn,
             stages,
-            ping_pong,
         } = what.tile;
         let sizes = Sizes::declare(k, what.kind);
         let (n, depth) = (k.size("n", MOST), k.size("k", MOST_K));
@@ -133,31 +108,38 @@ impl Parts {
             table.map(|name| k.input(name, Element::S32, &[sizes.table]));
         let a = k.input("a", what.element, &[sizes.rows, depth]);
         let b = k.input("b", what.element, &[sizes.groups, n, depth]);
-        let scales = what.scaled.then(|| {
-            let of_a = k.input("scale_a", Element::F32, &[sizes.rows]);
-            let all = k.mul(sizes.groups, n);
-            [of_a, k.input("scale_b", Element::F32, &[all])]
-        });
+        let of_k = k.tiles_in(depth, BLOCK)?;
+        let scales = match what.scales {
+            None => None,
+            Some(Scales::Rows) => {
+                let of_a = k.input("scale_a", Element::F32, &[sizes.rows]);
+                let all = k.mul(sizes.groups, n);
+                Some([of_a, k.input("scale_b", Element::F32, &[all])])
+            }
+            Some(_) => {
+                let [pitch_a, pitch_b] =
+                    ["ld_scale_a", "ld_scale_b"].map(|name| k.size(name, MOST_SCALES));
+                let blocks = k.tiles_in(n, BLOCK)?;
+                let all = k.mul(sizes.groups, blocks);
+                Some([
+                    k.pitched_input("scale_a", Element::F32, [of_k, sizes.rows], pitch_a),
+                    k.pitched_input("scale_b", Element::F32, [all, of_k], pitch_b),
+                ])
+            }
+        };
         let c = k.partial_output("c", what.result, &[sizes.rows, n]);
 
-        let (scalar, tk) = match what.element {
-            Element::E4m3 => (atoms::Scalar::E4m3, 128),
-            _ => (atoms::Scalar::Bf16, 64),
+        let main = MainLoop::declare(k, what.element, what.scales, [tm, tn, stages])?;
+        let strip = Layout::flat(&[tm, STRIP], &[STRIP, 1])?;
+        let strip = Swizzled::new(Swizzle::new(3, 3, 3)?, 0, strip)?;
+        let of_strip = TiledMma::new(
+            atoms::wgmma(STRIP, atoms::Scalar::Bf16, atoms::Scalar::F32)?,
+            &Layout::flat(&[tm / 64, 1, 1], &[1, 0, 0])?,
+        )?;
+        let strip = match what.result {
+            Element::F32 => None,
+            _ => Some(k.shared("strip", Element::Bf16, &strip)?),
         };
-        let atom = atoms::wgmma(tn, scalar, atoms::Scalar::F32)?;
-        let side = if ping_pong { 1 } else { tm / 64 };
-        let mma = TiledMma::new(atom, &Layout::flat(&[side, 1, 1], &[1, 0, 0])?)?;
-        let staged = [
-            Staged::new("tile_a", what.element, [tm, tk], &[]),
-            Staged::new("tile_b", what.element, [tn, tk], &[]),
-        ];
-        let of_ring = Stages::new(stages).lag(1);
-        let of_ring = if ping_pong {
-            of_ring.ping_pong(2)
-        } else {
-            of_ring
-        };
-        let ring = k.tma_ring(of_ring, staged)?;
 
         // Data say how many tiles there are.
         let last = sizes.last(k);
@@ -167,14 +149,11 @@ impl Parts {
             Kind::Masked => MOST_GROUPS * MOST,
         };
         let count = k.clamp(count, 0, most_rows / tm + MOST_GROUPS);
-        // In a ping-pong schedule a block has two tiles side by side.
-        let across = if ping_pong { 2 * tn } else { tn };
         let order = TileOrder::Groups(GROUP);
-        let tiles = TileScheduler::linear([count, n], [1, across], what.blocks, order);
-        let steps = k.tiles_in(depth, tk)?;
+        let tiles = TileScheduler::linear([count, n], [1, tn], what.blocks, order);
+        let steps = k.tiles_in(depth, main.depth)?;
         Ok(Self {
             what,
-            tk,
             n,
             most_rows,
             arrays: [a, b],
@@ -183,8 +162,9 @@ impl Parts {
             tile_row,
             tile_group,
             row_tile,
-            mma,
-            ring,
+            main,
+            strip,
+            of_strip,
             steps,
             tiles,
         })
@@ -194,19 +174,6 @@ impl Parts {
         let row = self.tile_row.load::<i32>(k, &[tile])?.to_index(k);
         let row = k.clamp(row, 0, self.most_rows);
         Ok(At { tile, row, column })
-    }
-
-    /// One of the two tiles of a block in a ping-pong schedule, and the iterations of the ring before it.
-    fn half(
-        &self,
-        k: &mut Kernel,
-        tile: PersistentTile,
-        half: i64,
-    ) -> Result<(Expr, At), ViewError> {
-        let [row, column] = tile.at();
-        let column = k.linear(&[(2, column)], half);
-        let number = k.linear(&[(2, tile.number())], half);
-        Ok((k.mul(number, self.steps), self.at(k, [row, column])?))
     }
 
     /// The group of a tile.
@@ -220,53 +187,106 @@ impl Parts {
         let ([a, b], Tile { m, n, .. }, zero) = (&self.arrays, self.what.tile, k.constant(0));
         let group = self.group(k, at)?;
         let (a, b) = (a.at(k, &[at.row, zero])?, b.slice(k, &[group])?);
-        k.produce(&self.ring, before, self.steps, |k, [to_a, to_b], step| {
-            let from_a = a.tile(k, &[m, self.tk], &[zero, step])?;
-            let from_b = b.tile(k, &[n, self.tk], &[at.column, step])?;
+        let (main, depth) = (&self.main, self.main.depth);
+        k.produce(&main.ring, before, self.steps, |k, [to_a, to_b], step| {
+            let from_a = a.tile(k, &[m, depth], &[zero, step])?;
+            let from_b = b.tile(k, &[n, depth], &[at.column, step])?;
             k.tma_load(&from_a, &to_a)?;
-            k.tma_load(&from_b, &to_b)
+            k.tma_load(&from_b, &to_b)?;
+            let Some([of_a, _]) = &self.scales else {
+                return Ok(());
+            };
+            main.load_scales(k, (before, step), |k, _| {
+                let of_a = of_a.at(k, &[zero, at.row])?;
+                of_a.tile(k, &[1, m], &[step, zero])
+            })
         })
     }
 
-    fn sums(&self, k: &mut Kernel, thread: Expr) -> Result<Fragment, ViewError> {
-        k.accumulators(&self.mma, [self.what.tile.m, self.what.tile.n], thread)
+    /// The consumers' part: the sums of a tile, scaled.
+    fn sums(
+        &self,
+        k: &mut Kernel,
+        before: Expr,
+        (at, thread): (At, Expr),
+    ) -> Result<Fragment, ViewError> {
+        let (Tile { m, n, .. }, zero) = (self.what.tile, k.constant(0));
+        let to = self.tile_of_c(k, at, (n, at.column))?;
+        let to = to.partition_c(k, &self.main.mma, thread)?;
+        let steps = (before, self.steps);
+        let Some([of_a, of_b]) = &self.scales else {
+            return self
+                .main
+                .sums(k, steps, (&to, thread), |_, _| Ok(F32::from(1.0)));
+        };
+        let group = self.group(k, at)?;
+        if self.what.scales == Some(Scales::Blocks) {
+            let blocks = k.tiles_in(self.n, BLOCK)?;
+            let first = k.scale(at.column, n);
+            let (first, before) = (k.div(first, BLOCK), k.mul(group, blocks));
+            let block = k.add(before, first);
+            return self.main.sums(k, steps, (&to, thread), |k, step| {
+                of_b.load(k, &[block, step])
+            });
+        }
+        let sums = self
+            .main
+            .sums(k, steps, (&to, thread), |_, _| Ok(F32::from(1.0)))?;
+        let of_a = of_a.at(k, &[at.row])?.tile(k, &[m], &[zero])?;
+        // Columns behind the last have scales of the next matrix, and are not stored.
+        let first = k.mul(group, self.n);
+        let of_b = of_b.at(k, &[first])?.tile(k, &[n], &[at.column])?;
+        mainloop::scaled(k, sums, &to, &[of_a, of_b])
     }
 
-    /// The consumers' part: adds the products of a tile to its sums.
-    fn multiply(&self, k: &mut Kernel, before: Expr, sums: &Fragment) -> Done {
-        k.consume(&self.ring, before, self.steps, |k, [x, y], _| {
-            k.gemm(&self.mma, &x, &y, sums)
-        })
-    }
-
-    /// The thread's share of a tile of c, of the rows that the tile owns.
-    fn rows_of(&self, k: &mut Kernel, at: At, thread: Expr) -> Result<Partition, ViewError> {
-        let Tile { m, n, .. } = self.what.tile;
+    /// A tile of c, of `columns` columns: that of the number `column`.
+    fn tile_of_c(
+        &self,
+        k: &mut Kernel,
+        at: At,
+        (columns, column): (i64, Expr),
+    ) -> Result<View, ViewError> {
         let zero = k.constant(0);
         let c = self.c.at(k, &[at.row, zero])?;
-        let c = c.tile(k, &[m, n], &[zero, at.column])?;
-        let c = c.partition_c(k, &self.mma, thread)?.vectors(k, 2)?;
-        let owners = self.row_tile.at(k, &[at.row])?.tile(k, &[m], &[zero])?;
-        c.where_equal(k, 0, &owners, at.tile)
+        c.tile(k, &[self.what.tile.m, columns], &[zero, column])
     }
 
-    /// Scales, rounds and stores the sums.
-    fn store(&self, k: &mut Kernel, at: At, to: &Partition, sums: &Fragment) -> Done {
-        let mut sums = sums.clone();
-        if let Some([of_a, of_b]) = &self.scales {
-            let (Tile { m, n, .. }, zero) = (self.what.tile, k.constant(0));
-            let group = self.group(k, at)?;
-            let of_a = of_a.at(k, &[at.row])?.tile(k, &[m], &[zero])?;
-            // Columns behind the last have scales of the next matrix, and are not stored.
-            let first = k.mul(group, self.n);
-            let of_b = of_b.at(k, &[first])?.tile(k, &[n], &[at.column])?;
-            for (mode, scales) in [of_a, of_b].iter().enumerate() {
-                let scales = to.along(k, mode, scales)?;
-                let scales = k.load_fragment(&scales)?;
-                sums = sums.zip(k, &scales, |k, sum, scale| sum.mul(k, scale))?;
-            }
+    /// Stores the rows that the tile owns. Elements of 16 bits go through shared memory, strip by strip.
+    fn store(&self, k: &mut Kernel, (at, thread): (At, Expr), sums: &Fragment) -> Done {
+        let Tile { m, n, .. } = self.what.tile;
+        let zero = k.constant(0);
+        let owners = self.row_tile.at(k, &[at.row])?.tile(k, &[m], &[zero])?;
+        let Some(strip) = &self.strip else {
+            let c = self.tile_of_c(k, at, (n, at.column))?;
+            let to = c.partition_c(k, &self.main.mma, thread)?.vectors(k, 2)?;
+            let to = to.where_equal(k, 0, &owners, at.tile)?;
+            return k.store_fragment(&to, sums);
+        };
+        let (strips, lines) = (n / STRIP, self.lines()?);
+        let into = strip
+            .partition_c(k, &self.of_strip, thread)?
+            .vectors(k, 2)?;
+        let out = strip.partition(k, &lines, thread)?.vectors(k, 8)?;
+        for (number, part) in (0..).zip(sums.split(1, strips as usize)?) {
+            // Each warp has rows of its own.
+            k.warp_barrier();
+            k.store_fragment(&into, &part)?;
+            k.warp_barrier();
+            let part = k.load_fragment(&out)?;
+            let column = k.linear(&[(strips, at.column)], number);
+            let to = self.tile_of_c(k, at, (STRIP, column))?;
+            let to = to.partition(k, &lines, thread)?.vectors(k, 8)?;
+            let to = to.where_equal(k, 0, &owners, at.tile)?;
+            k.store_fragment(&to, &part)?;
         }
-        let sums = k.convert_fragment(&sums, self.what.result)?;
-        k.store_fragment(to, &sums)
+        Ok(())
+    }
+
+    /// (thread, value) → element of a strip, by columns: 8 lanes have a row of it, 8 neighbours each.
+    fn lines(&self) -> Result<Layout, ViewError> {
+        let m = self.what.tile.m;
+        let threads = Layout::flat(&[8, 4, 4, m / 64], &[8 * m, 1, 16, 64])?;
+        let values = Layout::flat(&[8, 4], &[m, 4])?;
+        Ok(Layout::tuple(&[threads, values])?)
     }
 }

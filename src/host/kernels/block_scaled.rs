@@ -28,14 +28,14 @@ impl ScaledProduct {
         Self { kernel, m, n, k }
     }
 
-    /// Extents of the scales of a and of b.
+    /// Extents of the scales of a and of b. Rows of those of 1×128 are padded to 16 bytes, as TMA reads them.
     fn scales(&self) -> [Vec<u64>; 2] {
         let blocks = |extent: u64| extent.div_ceil(BLOCK as u64);
-        let (m, n, of_k) = (self.m, self.n, blocks(self.k));
+        let rows = |extent: u64| vec![blocks(self.k), extent.next_multiple_of(4)];
         match self.kernel.scales {
-            Scales::Blocks => [vec![of_k, m], vec![blocks(n), of_k]],
-            Scales::Rows128 => [vec![of_k, m], vec![of_k, n]],
-            Scales::Rows => [vec![m], vec![n]],
+            Scales::Blocks => [rows(self.m), vec![blocks(self.n), blocks(self.k)]],
+            Scales::Rows128 => [rows(self.m), rows(self.n)],
+            Scales::Rows => [vec![self.m], vec![self.n]],
         }
     }
 }
@@ -87,42 +87,71 @@ impl Problem for ScaledProduct {
             Scales::Rows128 => scale_a.at(block, row) * scale_b.at(block, j),
             Scales::Rows => scale_a.at(0, row) * scale_b.at(0, j),
         };
+        let sums = Sums::new(self.kernel.element, Some(self.kernel.scales), self.k);
+        let a: Vec<f64> = (0..a.cols).map(|k| a.at(row, k)).collect();
+        let columns = (0..self.n as usize).map(|j| {
+            sums.expected(
+                (&a, |k| b.at(j, k)),
+                |block| scale(block, j),
+                self.kernel.result,
+            )
+        });
+        vec![columns.collect()]
+    }
+}
+
+/// Sums of products, block after block of k, each times its scale.
+pub(super) struct Sums {
+    of_block: usize,
+    relative: f64,
+}
+
+impl Sums {
+    /// Over k products of elements of a type. Without scales of blocks all of k is one block.
+    pub(super) fn new(element: Element, scales: Option<Scales>, k: u64) -> Self {
         // What the tensor cores sum, and additions of f32 behind it.
-        let (of_block, blocks) = match self.kernel.scales {
-            Scales::Rows => (self.k.max(1) as usize, 0),
-            _ => (BLOCK as usize, self.k.div_ceil(BLOCK as u64)),
+        let (of_block, blocks) = match scales {
+            None | Some(Scales::Rows) => (k.max(1) as usize, 0),
+            Some(_) => (BLOCK as usize, k.div_ceil(BLOCK as u64)),
         };
         let operands = Operands {
             a: Trans::N,
             b: Trans::T,
         };
-        let mut sums = Gemm::packed(self.m, self.n, self.k.min(of_block as u64), operands);
+        let mut sums = Gemm::packed(1, 1, k.min(of_block as u64), operands);
         sums.output = Some(Element::F32);
-        let of_type = match self.kernel.element {
+        let of_type = match element {
             Element::E5m2 => DataType::E5m2,
-            _ => DataType::E4m3,
+            Element::E4m3 => DataType::E4m3,
+            _ => DataType::Bf16,
         };
         let relative = tolerance(&sums, of_type) + f64::powi(0.5, 24) * (blocks + 4) as f64;
-        let unit = roundoff(self.kernel.result);
-        let a: Vec<f64> = (0..a.cols).map(|k| a.at(row, k)).collect();
-        let columns = (0..self.n as usize).map(|j| {
-            let (mut value, mut size) = (0.0, 0.0);
-            for (block, a) in a.chunks(of_block).enumerate() {
-                let first = block * of_block;
-                let terms = a.iter().enumerate().map(|(k, x)| x * b.at(j, first + k));
-                let (sum, magnitude) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), term| {
-                    (sum + term, size + term.abs())
-                });
-                let scale = scale(block, j);
-                value += scale * sum;
-                size += (scale * magnitude).abs();
-            }
-            let allowed = 1.25 * relative * size;
-            Expected {
-                value,
-                allowed: allowed * (1.0 + unit) + unit * value.abs() + f64::powi(0.5, 133),
-            }
-        });
-        vec![columns.collect()]
+        Self { of_block, relative }
+    }
+
+    /// The sum of the products of a row of a and a row of b, of which `scale` gives the factor of each block, rounded to `result`.
+    pub(super) fn expected(
+        &self,
+        (a, b): (&[f64], impl Fn(usize) -> f64),
+        scale: impl Fn(usize) -> f64,
+        result: Element,
+    ) -> Expected {
+        let unit = roundoff(result);
+        let (mut value, mut size) = (0.0, 0.0);
+        for (block, a) in a.chunks(self.of_block).enumerate() {
+            let first = block * self.of_block;
+            let terms = a.iter().enumerate().map(|(k, x)| x * b(first + k));
+            let (sum, magnitude) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), term| {
+                (sum + term, size + term.abs())
+            });
+            let scale = scale(block);
+            value += scale * sum;
+            size += (scale * magnitude).abs();
+        }
+        let allowed = 1.25 * self.relative * size;
+        Expected {
+            value,
+            allowed: allowed * (1.0 + unit) + unit * value.abs() + f64::powi(0.5, 133),
+        }
     }
 }

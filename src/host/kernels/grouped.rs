@@ -2,12 +2,13 @@
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
-use tilewright_kernels::gemm::{DataType, Gemm, Operands, Trans};
+use tilewright_kernels::block_scaled::{BLOCK, Scales};
 use tilewright_kernels::grouped::{ARCH, Grouped, Kind, grouped};
 use tilewright_kernels::{KernelError, Proven};
 
-use super::{Expected, Problem, Sequence, Tensor, extent, roundoff};
-use crate::host::{Matrix, Role, Scalar, tolerance};
+use super::block_scaled::Sums;
+use super::{Expected, Problem, Sequence, Tensor, extent};
+use crate::host::{Matrix, Role, Scalar};
 
 /// c\[r\] = a\[r\]·b\[g\]ᵀ for the rows r of each group g.
 ///
@@ -44,6 +45,15 @@ impl GroupedProduct {
             Kind::Offsets => self.m,
             Kind::Masked => self.groups.saturating_mul(self.m),
         }
+    }
+
+    /// Extents of the scales of a and of b, if they are those of blocks. Rows of those of a are padded to 16 bytes, as TMA reads them.
+    fn scales_of_blocks(&self) -> Option<[Vec<u64>; 2]> {
+        let blocks = |extent: u64| extent.div_ceil(BLOCK as u64);
+        let rows = self.all_rows().next_multiple_of(4);
+        let of_k = blocks(self.k);
+        let is = self.kernel.scales == Some(Scales::Blocks);
+        is.then(|| [vec![of_k, rows], vec![self.groups, blocks(self.n), of_k]])
     }
 
     /// The group that has a row, if one has.
@@ -106,13 +116,17 @@ impl Problem for GroupedProduct {
     }
 
     fn scalars(&self) -> Vec<(&'static str, Scalar)> {
-        let sizes = [
+        let mut all = vec![
             ("m", self.m),
             ("groups", self.groups),
             ("n", self.n),
             ("k", self.k),
         ];
-        sizes.map(|(name, size)| (name, extent(size))).to_vec()
+        if let Some([of_a, of_b]) = self.scales_of_blocks() {
+            all.extend([("ld_scale_a", of_a[1]), ("ld_scale_b", of_b[2])]);
+        }
+        let all = all.into_iter();
+        all.map(|(name, size)| (name, extent(size))).collect()
     }
 
     fn tensors(&self) -> Vec<Tensor> {
@@ -129,11 +143,13 @@ impl Problem for GroupedProduct {
             Tensor::new("a", Role::Input, kernel.element, &[rows, k]),
             Tensor::new("b", Role::Input, kernel.element, &[groups, n, k]),
         ];
-        if kernel.scaled {
-            all.extend([
-                Tensor::new("scale_a", Role::Input, Element::F32, &[rows]),
-                Tensor::new("scale_b", Role::Input, Element::F32, &[groups, n]),
-            ]);
+        let scales = match (kernel.scales, self.scales_of_blocks()) {
+            (None, _) => None,
+            (_, Some(of_blocks)) => Some(of_blocks),
+            _ => Some([vec![rows], vec![groups, n]]),
+        };
+        for (name, shape) in ["scale_a", "scale_b"].iter().zip(scales.iter().flatten()) {
+            all.push(Tensor::new(name, Role::Input, Element::F32, shape));
         }
         all.push(Tensor::new("c", Role::InOut, kernel.result, &[rows, n]));
         all
@@ -169,37 +185,23 @@ impl Problem for GroupedProduct {
             });
             return vec![kept.collect()];
         };
-        let operands = Operands {
-            a: Trans::N,
-            b: Trans::T,
-        };
-        // In f32 but for the last rounding.
-        let mut sums = Gemm::packed(self.m, self.n, self.k, operands);
-        sums.output = Some(Element::F32);
-        let of = match self.kernel.element {
-            Element::E4m3 => DataType::E4m3,
-            _ => DataType::Bf16,
-        };
-        let relative = tolerance(&sums, of);
-        let unit = roundoff(self.kernel.result);
+        let sums = Sums::new(self.kernel.element, self.kernel.scales, self.k);
         let a: Vec<f64> = (0..a.cols).map(|k| a.at(row, k)).collect();
-        let columns = (0..n).map(|j| {
-            let terms = a.iter().enumerate();
-            let terms = terms.map(|(k, x)| x * b.at(group * n + j, k));
-            let (value, size) = terms.fold((0.0, 0.0), |(sum, size): (f64, f64), term| {
-                (sum + term, size + term.abs())
-            });
-            let scale = match inputs {
-                [_, _, _, of_a, of_b, _] => of_a.at(0, row) * of_b.at(group, j),
-                _ => 1.0,
-            };
-            let (value, size) = (value * scale, (size * scale).abs());
-            // Each factor rounds to f32.
-            let allowed = 1.25 * (relative + f64::powi(0.5, 23)) * size;
-            Expected {
-                value,
-                allowed: allowed * (1.0 + unit) + unit * value.abs() + f64::powi(0.5, 133),
+        let blocks = n.div_ceil(BLOCK as usize);
+        let scale = |block: usize, j: usize| match (inputs, self.kernel.scales) {
+            ([_, _, _, of_a, of_b, _], Some(Scales::Rows)) => of_a.at(0, row) * of_b.at(group, j),
+            ([_, _, _, of_a, of_b, _], Some(_)) => {
+                let of_b = of_b.at(group * blocks + j / BLOCK as usize, block);
+                of_a.at(block, row) * of_b
             }
+            _ => 1.0,
+        };
+        let columns = (0..n).map(|j| {
+            sums.expected(
+                (&a, |k| b.at(group * n + j, k)),
+                |block| scale(block, j),
+                self.kernel.result,
+            )
         });
         vec![columns.collect()]
     }

@@ -180,17 +180,16 @@ pub(super) fn multiplied_by_few_rows() -> Subject {
 }
 
 /// A grouped product with small tiles and few blocks, so that groups end inside of tiles and each block has several of them.
-fn grouped(name: &str, kind: Kind, element: Element, ping_pong: bool) -> Subject {
+fn grouped(name: &str, kind: Kind, element: Element, scales: Option<Scales>) -> Subject {
     let of = |[groups, m, n, k]: [u64; 4]| {
         let kernel = Grouped {
             tile: grouped::Tile {
                 m: 64,
                 n: 64,
                 stages: 3,
-                ping_pong,
             },
             blocks: 2,
-            ..Grouped::new(element, kind, [m, groups, k])
+            ..Grouped::new(element, scales, kind, [m, groups])
         };
         GroupedProduct::new(kernel, groups, [m, n, k])
     };
@@ -204,11 +203,16 @@ fn grouped(name: &str, kind: Kind, element: Element, ping_pong: bool) -> Subject
 }
 
 pub(super) fn multiplied_by_groups() -> Subject {
-    grouped("grouped", Kind::Offsets, Element::Bf16, false)
+    grouped("grouped", Kind::Offsets, Element::Bf16, None)
 }
 
 pub(super) fn multiplied_by_masked_groups() -> Subject {
-    grouped("grouped-masked", Kind::Masked, Element::E4m3, true)
+    grouped(
+        "grouped-masked",
+        Kind::Masked,
+        Element::E4m3,
+        Some(Scales::Blocks),
+    )
 }
 
 /// A product with scales of blocks, by few blocks of small tiles.
@@ -220,6 +224,7 @@ pub(super) fn multiplied_with_scales() -> Subject {
                 n: 64,
                 stages: 3,
                 multicast: false,
+                tma_store: false,
             },
             grid: [2, 1],
             result: Element::F32,

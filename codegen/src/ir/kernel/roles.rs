@@ -21,6 +21,10 @@ pub(crate) struct Parting {
     pub(crate) maps: Vec<MapHandle>,
     /// By the number of a ring and the end of a role: the warps of the role that read the ring's stages.
     pub(crate) readers: BTreeMap<usize, BTreeMap<u32, u32>>,
+    /// Rings, by their numbers, whose stages each block of a cluster has for itself.
+    pub(crate) per_block: BTreeSet<usize>,
+    /// Rings, by their numbers, of which threads of the open role have read a stage into registers that is not released yet.
+    pub(crate) fetched: BTreeSet<usize>,
     /// A role is open.
     open: bool,
     /// The index of a thread within the open role.

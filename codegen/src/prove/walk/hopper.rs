@@ -607,12 +607,17 @@ impl Machine<'_> {
         }
         let bytes = self.entry.buffers[buffer].bytes;
         let [rows, cols] = map.extents;
+        let width = cols * bytes;
+        let permuted = matches!(map.swizzle, 32 | 64 | 128) && width == map.swizzle;
+        let vector =
+            map.swizzle == 0 && rows == 1 && (1..=256).contains(&cols) && width % UNIT == 0;
         let fits = bytes == self.entry.buffers[map.buffer].bytes
-            && cols * bytes == map.swizzle
-            && matches!(map.swizzle, 32 | 64 | 128)
+            && (permuted || vector)
             && (1..=256).contains(&rows);
         if !fits {
-            return Err(refuse("a box whose rows are not one period of its swizzle"));
+            return Err(refuse(
+                "a box whose rows are not one period of its swizzle, and that is no vector of whole units",
+            ));
         }
         let thread = facts.active.first().unwrap_or(0);
         let mut fill = Fill {
@@ -627,8 +632,13 @@ impl Machine<'_> {
                 let mut all = Vec::new();
                 for row in 0..rows {
                     for col in 0..cols {
-                        let plain = first + row * map.swizzle + col * bytes;
-                        all.push(([row, col], swizzled(plain, map.swizzle)));
+                        let plain = first + row * width + col * bytes;
+                        let lands = if permuted {
+                            swizzled(plain, map.swizzle)
+                        } else {
+                            plain
+                        };
+                        all.push(([row, col], lands));
                     }
                 }
                 (first % (ROWS * 128) == 0).then_some(all)
