@@ -49,20 +49,22 @@ pub fn combine(what: Combine, arch: Arch) -> Result<Proven, KernelError> {
         .at(&mut k, &[token, zero])?
         .tile(&mut k, &[1, width], &[zero, j])?;
     let to = to.partition(&mut k, &shares, lane)?.vectors(&k, vector)?;
-    let mut all = Vec::new();
+    // The names first, then all rows: each load is on its way before what it gives is used.
+    let (mut named, mut parts) = (Vec::new(), Vec::new());
     for choice in 0..top {
         let choice = k.constant(choice);
         let row = row_of_choice.load::<u32>(&mut k, &[token, choice])?;
-        let row = row.to_index(&mut k);
-        let from = z
-            .at(&mut k, &[row, zero])?
-            .tile(&mut k, &[1, width], &[zero, j])?;
-        let from = from.partition(&mut k, &shares, lane)?.vectors(&k, vector)?;
         let weight = weight.load::<f32>(&mut k, &[token, choice])?;
-        all.push((k.load_fragment(&from)?, weight));
+        named.push((row.to_index(&mut k), weight));
+    }
+    for (row, weight) in named {
+        let from = z.at(&mut k, &[row, zero])?;
+        let from = from.tile(&mut k, &[1, width], &[zero, j])?;
+        let from = from.partition(&mut k, &shares, lane)?.vectors(&k, vector)?;
+        parts.push((k.load_fragment(&from)?, weight));
     }
     let sum = k.fragment_of(&to, 0.0)?;
-    for (part, weight) in all {
+    for (part, weight) in parts {
         let part = part.convert(&mut k, Element::F32)?;
         sum.update_with(&mut k, &part, |k, sum, z| z.fma(k, weight, sum))?;
     }

@@ -9,7 +9,7 @@ use layout_core::Layout;
 use super::RmsNorm;
 use super::steps::Steps;
 use crate::KernelError;
-use crate::quantize::{BLOCK, divided_by, scale, scales_of_rows};
+use crate::quantize::{BLOCK, MOST_ROWS, divided_by, scale, scales_of_rows};
 use crate::rows::RowTile;
 
 /// Where the scales are stored.
@@ -63,7 +63,8 @@ impl Scales {
         [rows, cols]: [Expr; 2],
     ) -> Result<Self, ViewError> {
         let blocks = k.tiles_in(cols, BLOCK)?;
-        let scales = scales_of_rows(k, [blocks, rows]);
+        let pitch = k.size("ld_scale", MOST_ROWS);
+        let scales = scales_of_rows(k, [blocks, rows], pitch);
         Ok(Self::Blocks(OfBlocks { to, scales }))
     }
 }

@@ -67,7 +67,7 @@ impl RmsNorm {
 }
 
 /// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y and the tile is that of
-/// [`RowTile::for_result`].
+/// [`RowTile::for_result`]. With scales of blocks there is `ld_scale` before scale, and the tile is that of [`RowTile::for_blocks`].
 ///
 /// # Errors
 ///

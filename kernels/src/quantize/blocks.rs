@@ -76,16 +76,22 @@ impl Tile {
         let [i, block] = self.at;
         let (row, lane) = (k.div(self.thread, LANES), k.rem(self.thread, LANES));
         let of_row = shares([1, 1], [LANES, self.vector])?;
-        let (zero, mut parts) = (k.constant(0), Vec::new());
-        // All loads are on their way before the first conversion.
-        for number in 0..self.rows / distance {
+        // The names first, then all rows: each load is on its way before what it gives is used.
+        let numbers = 0..self.rows / distance;
+        let named = numbers.map(|number| {
             let row = k.linear(&[(self.rows, i), (1, row)], number * distance);
-            let named = names.load::<u32>(k, &[row])?.to_index(k);
+            Ok(names.load::<u32>(k, &[row])?.to_index(k))
+        });
+        let named = named.collect::<Result<Vec<Expr>, ViewError>>()?;
+        let zero = k.constant(0);
+        let parts = named.into_iter().map(|named| {
             let from = matrix.at(k, &[named, zero])?;
             let from = from.tile(k, &[1, BLOCK], &[zero, block])?;
-            let from = from.partition(k, &of_row, lane)?.vectors(k, self.vector)?;
-            parts.push(k.load_fragment(&from)?);
-        }
+            let from = from.partition(k, &of_row, lane)?;
+            let from = from.vectors(k, self.vector)?;
+            k.load_fragment(&from)
+        });
+        let parts = parts.collect::<Result<Vec<Fragment>, ViewError>>()?;
         let mut values = Vec::new();
         for part in parts {
             let part = part.convert(k, Element::F32)?;
@@ -113,7 +119,7 @@ pub(super) fn of_rows(what: Quantize, arch: Arch) -> Result<Proven, KernelError>
     let (m, cols) = (k.size("m", MOST_ROWS), k.size("k", MOST));
     let [block, blocks] = k.counted_tiles(Axis::X, cols, BLOCK)?;
     let i = k.tiles(Axis::Y, m, ROWS)?;
-    let scales = super::scales_of_rows(&mut k, [blocks, m]);
+    let pitch = k.size("ld_scale", MOST_ROWS);
     let halves = k.constant(2);
     let x = match (what.source, tokens) {
         (Source::Swiglu, _) => k.input("x", what.element, &[m, halves, cols]),
@@ -122,6 +128,7 @@ pub(super) fn of_rows(what: Quantize, arch: Arch) -> Result<Proven, KernelError>
     };
     let token_of_row = tokens.map(|_| k.input("token_of_row", Element::S32, &[m]));
     let y = k.output("y", what.to, &[m, cols]);
+    let scales = super::scales_of_rows(&mut k, [blocks, m], pitch);
     let tile = Tile {
         rows: ROWS,
         shares: shares([ROWS, threads / LANES], [LANES, vector])?,
@@ -165,9 +172,9 @@ pub(super) fn of_squares(what: Quantize, arch: Arch) -> Result<Proven, KernelErr
     let pitch = k.size("ld_scale", MOST);
     let [block, across] = k.counted_tiles(Axis::X, cols, BLOCK)?;
     let [i, down] = k.counted_tiles(Axis::Y, m, BLOCK)?;
-    let scales = k.pitched_output("scale", Element::F32, [down, across], pitch);
     let x = k.input("x", what.element, &[m, cols]);
     let y = k.output("y", what.to, &[m, cols]);
+    let scales = k.pitched_output("scale", Element::F32, [down, across], pitch);
     let tile = Tile {
         rows: BLOCK,
         shares: shares([BLOCK, threads / lanes], [lanes, vector])?,
