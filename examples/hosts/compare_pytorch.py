@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|gemm|gemv|grouped|layers|norms_backward|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|expert_layer|gemm|gemv|grouped|layers|norms_backward|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -34,6 +34,7 @@ except ImportError:
     sys.exit("this program needs PyTorch: python3 -m pip install torch")
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import expert_layer  # noqa: E402
 import launch as host  # noqa: E402  examples/launch.py
 
 # Elements of A and B, the unit roundoff of the sums, and what cutting off and rounding of the factors add, relative, for k products.
@@ -803,11 +804,17 @@ def table_of_block_scaled(gpu):
     return right
 
 
+def table_of_expert_layer(gpu):
+    """A layer of a mixture of experts, from the logits of the router on."""
+    return expert_layer.compare(gpu, Kernel, (graph, milliseconds))
+
+
 TABLES = {
     "attention": table_of_attention,
     "block_scaled": table_of_block_scaled,
     "cross_entropy": table_of_cross_entropy,
     "cublas": table_of_cublas,
+    "expert_layer": table_of_expert_layer,
     "gemm": table_of_gemm,
     "gemv": table_of_gemv,
     "grouped": table_of_grouped,

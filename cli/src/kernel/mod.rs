@@ -3,8 +3,10 @@
 //! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
 mod block_scaled;
+mod experts;
 mod grouped;
 mod options;
+mod quantize;
 mod report;
 mod tune;
 
@@ -53,7 +55,9 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
             finish(done, args.options.json)
         }
         Kernel::BlockScaled(args) => told(&args.problem(), &args.options),
+        Kernel::CombineRows(args) => told(&args.problem(), &args.options),
         Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
+        Kernel::GatherRows(args) => told(&args.problem(), &args.options),
         Kernel::Gemv(args) => {
             let problem = args.problem();
             let problem = problem.map_err(|e| CliError::usage(e.code(), e.to_string()));
@@ -63,8 +67,15 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
         Kernel::Grouped(args) => told(&args.problem(), &args.options),
         Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
+        Kernel::Quantize(args) => {
+            let problem = args.problem();
+            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
+            let done = problem.and_then(|problem| kernel(&*problem, &args.options));
+            finish(done, args.options.json)
+        }
         Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
         Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
+        Kernel::Route(args) => told(&args.problem(), &args.options),
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),
         Kernel::Softmax(args) => told(&args.softmax(), &args.options),
         Kernel::Transpose(args) => told(&args.problem(), &args.options),
@@ -86,7 +97,7 @@ fn list(json: bool) -> ExitCode {
         output::print_json(&all.collect());
     } else {
         for (name, about) in kernels {
-            output::print_line(&format!("{name:<11} {about}"));
+            output::print_line(&format!("{name:<13} {about}"));
         }
     }
     ExitCode::SUCCESS

@@ -16,11 +16,13 @@ use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
 use super::block_scaled::BlockScaledArgs;
+use super::experts::{CombineArgs, GatherArgs, RouteArgs};
 use super::grouped::GroupedArgs;
+use super::quantize::QuantizeArgs;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, softmax, cross entropy, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, routing to experts, quantised matrices, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -40,16 +42,24 @@ pub(super) enum Kernel {
     Attention(AttentionArgs),
     /// Products of 8-bit floats with scales of blocks or of rows
     BlockScaled(BlockScaledArgs),
+    /// Weighted sums of rows, as a mixture of experts has them behind its products
+    CombineRows(CombineArgs),
     /// Cross entropy of each row of logits, and its gradient
     CrossEntropy(RowArgs),
+    /// Rows in the order of the experts of their tokens
+    GatherRows(GatherArgs),
     /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)
     Gemv(GemvArgs),
     /// Products of rows with the matrix of their group, as a mixture of experts has them
     Grouped(GroupedArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
+    /// A matrix in an 8-bit type with a scale for each row or block, also of a norm or of SwiGLU
+    Quantize(QuantizeArgs),
     /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised, and its backward
     RmsNorm(RmsNormArgs),
+    /// The experts of each token, their weights, and the order of rows by experts
+    Route(RouteArgs),
     /// The sum of each row
     RowSums(RowArgs),
     /// Softmax of each row
@@ -246,6 +256,7 @@ impl RmsNormArgs {
         self.rows.of(RowOperation::RmsNorm(RmsNorm {
             residual: self.residual,
             quantized: self.quantize,
+            blocks: false,
         }))
     }
 }
