@@ -344,6 +344,16 @@ fn attention() {
                 let kernel = hopper::attention(what, tile, hopper::ARCH).expect("proven");
                 times.add(&format!("{what:?}, {tile:?}"), kernel.entry());
             }
+            let what = Attention {
+                mask,
+                lse: true,
+                group: 4,
+                ..Attention::new(Element::Bf16, head_dim)
+            };
+            let kernels = hopper::varlen(what, hopper::Tile::of_varlen(what), hopper::ARCH);
+            for kernel in kernels.expect("they are proven") {
+                times.add(&format!("{}, {what:?}", kernel.name()), kernel.entry());
+            }
         }
     }
     times.assert_within_limit();

@@ -36,6 +36,12 @@ const REPEATS: usize = 20;
 pub(crate) fn run(args: &KernelArgs) -> ExitCode {
     match &args.kernel {
         Kernel::List { json } => list(*json),
+        Kernel::Attention(args) if args.varlen => {
+            let problem = args.varlen();
+            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
+            let done = problem.and_then(|problem| kernel(&problem, &args.options));
+            finish(done, args.options.json)
+        }
         Kernel::Attention(args) => {
             let problem = args.problem();
             let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed, Varlen,
 };
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
@@ -369,6 +369,9 @@ pub(super) struct AttentionArgs {
     /// Store the logarithm of each row's sum, the tensor `lse`
     #[arg(long)]
     lse: bool,
+    /// Sequences of any lengths one after another: tensors of (token, head, d), queries and keys of all sequences, whose ends on the device are uneven by the seed (Hopper)
+    #[arg(long, conflicts_with_all = ["layout", "tune", "warps"])]
+    pub(super) varlen: bool,
     /// The order of the modes of q, k, v and o
     #[arg(long, value_enum, default_value = "bhsd")]
     layout: OrderName,
@@ -458,6 +461,46 @@ impl AttentionArgs {
         })
     }
 
+    /// The problem for sequences of any lengths.
+    pub(super) fn varlen(&self) -> Result<Varlen, KernelError> {
+        let Heads {
+            what,
+            batch,
+            kv_heads,
+            queries,
+            keys,
+            ..
+        } = self.problem()?;
+        if self.design == DesignName::Portable {
+            return Err(KernelError::Number {
+                what: "design for sequences of any lengths",
+                given: "portable".to_owned(),
+                accepted: "hopper",
+            });
+        }
+        let tile = self.tile(hopper::Tile::of_varlen(what));
+        Ok(Varlen {
+            what,
+            tile,
+            sequences: batch,
+            kv_heads,
+            queries,
+            keys,
+        })
+    }
+
+    /// The tile for Hopper, with the options that are given.
+    fn tile(&self, tile: hopper::Tile) -> hopper::Tile {
+        // What is no multiple of 64 is no number of warpgroups, and refused.
+        let groups = |m: i64| if m % 64 == 0 { m / 64 } else { -1 };
+        hopper::Tile {
+            warpgroups: self.tile_queries.map_or(tile.warpgroups, groups),
+            keys: self.tile_keys.unwrap_or(tile.keys),
+            stages: self.stages.unwrap_or(tile.stages),
+            ping_pong: self.ping_pong.unwrap_or(tile.ping_pong),
+        }
+    }
+
     fn design_of(&self, what: Attention) -> Design {
         let tile = [self.tile_queries, self.tile_keys, self.warps, self.stages];
         let given = tile.iter().any(Option::is_some);
@@ -465,17 +508,7 @@ impl AttentionArgs {
             DesignName::Auto if self.ping_pong.is_none() && !given => Design::Auto,
             DesignName::Auto if self.ping_pong.is_none() => self.portable(what),
             DesignName::Portable => self.portable(what),
-            _ => {
-                let tile = hopper::Tile::of(what);
-                // What is no multiple of 64 is no number of warpgroups, and refused.
-                let groups = |m: i64| if m % 64 == 0 { m / 64 } else { -1 };
-                Design::Hopper(hopper::Tile {
-                    warpgroups: self.tile_queries.map_or(tile.warpgroups, groups),
-                    keys: self.tile_keys.unwrap_or(tile.keys),
-                    stages: self.stages.unwrap_or(tile.stages),
-                    ping_pong: self.ping_pong.unwrap_or(tile.ping_pong),
-                })
-            }
+            _ => Design::Hopper(self.tile(hopper::Tile::of(what))),
         }
     }
 

@@ -30,6 +30,7 @@ mod quantized;
 mod rows;
 mod sequence;
 mod transpose;
+mod varlen;
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
@@ -50,6 +51,7 @@ pub use quantized::Quantized;
 pub use rows::{RowOperation, Rows};
 pub use sequence::Sequence;
 pub use transpose::Transposed;
+pub use varlen::Varlen;
 
 /// A tensor of a kernel: contiguous, the last extent innermost.
 #[derive(Clone, PartialEq, Eq, Debug)]

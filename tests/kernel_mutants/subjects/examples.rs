@@ -20,10 +20,10 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
     CombinedRows, CrossEntropy, Design, FewRows, GatheredRows, GroupedProduct, Heads, NormBackward,
-    Problem, Quantized, Routing, RowOperation, Rows, ScaledProduct, Transposed,
+    Problem, Quantized, Routing, RowOperation, Rows, ScaledProduct, Transposed, Varlen,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
-use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
+use tilewright::kernels::attention::{Align, Attention, Mask, Tile, hopper};
 use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
 use tilewright::kernels::experts::{Combine, Gather, Route};
 use tilewright::kernels::gemm::{
@@ -401,6 +401,35 @@ pub(super) fn attended_on_hopper_by_three() -> Subject {
 
 pub(super) fn attended_on_hopper_by_one() -> Subject {
     attend_on_hopper("attention-hopper-1", false, (2, false))
+}
+
+/// Attention over sequences of any lengths by one warpgroup and short steps, so that sequences end inside of tiles and have several.
+pub(super) fn attended_by_sequences() -> Subject {
+    let of = |[sequences, queries, keys]: [u64; 3]| Varlen {
+        what: Attention {
+            mask: Mask {
+                align: Align::BottomRight,
+                ..Mask::CAUSAL
+            },
+            lse: true,
+            group: 2,
+            ..Attention::new(Element::F16, 64)
+        },
+        tile: hopper::Tile {
+            warpgroups: 1,
+            keys: 32,
+            stages: 2,
+            ping_pong: false,
+        },
+        sequences,
+        kv_heads: 1 + queries % 2,
+        queries,
+        keys,
+    };
+    let sizes = (0..5).map(|i| [1 + i, 1 + 61 * i % 200, 2 + 53 * i % 190]);
+    let problems = [[3, 150, 160], [300, 130, 110]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("attention-varlen", &problems[0].clone(), problems)
 }
 
 fn attend(causal: bool) -> Subject {

@@ -382,6 +382,7 @@ pub(crate) const ALL: &[fn() -> Subject] = &[
     examples::attended_on_hopper,
     examples::attended_on_hopper_by_three,
     examples::attended_on_hopper_by_one,
+    examples::attended_by_sequences,
     examples::tiled,
     examples::quantized,
     examples::gated,
