@@ -167,6 +167,17 @@ pub(crate) fn issue(
             wrong(env, text);
             continue;
         }
+        // Measured on an H200, with and without a swizzle, loads and stores: another coordinate is an illegal instruction.
+        let first = start[0].wrapping_mul(map.element.bytes() as i64);
+        if map.im2col.is_none() && first % 16 != 0 {
+            env.report(cx, FindingKind::Misaligned, site, &|| {
+                format!(
+                    "a tensor copy from innermost coordinate {}, which is byte {first} of a row: it is to be a multiple of 16 bytes",
+                    start[0]
+                )
+            });
+            continue;
+        }
         // A box may be larger than any memory: count before listing its rows.
         let counts = (1..rank).map(|d| match &map.im2col {
             None => u64::from(map.box_sizes[d].div_ceil(map.step(d))),

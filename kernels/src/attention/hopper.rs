@@ -23,7 +23,7 @@ use super::tensors::{Tensors, VARLEN_SIZES};
 use super::{Attention, keys_of_a_step, numbers};
 use crate::KernelError;
 use crate::grouped::Kind;
-use crate::grouped::table::{Names, table};
+use crate::grouped::table::{Of, table};
 
 /// The architecture that has these instructions.
 pub const ARCH: Arch = Arch(90);
@@ -163,14 +163,16 @@ pub fn varlen(what: Attention, tile: Tile, arch: Arch) -> Result<Vec<Proven>, Ke
         "1 or 2",
     )])?;
     let m = 64 * tile.warpgroups;
-    let names = Names {
+    let of = Of {
         kernel: format!("attention_tiles_{m}"),
         sizes: VARLEN_SIZES,
         of_groups: "query_ends",
+        tile: m,
+        align: 1,
     };
     let name = format!("attention_varlen_{}_{}", what.element, what.head_dim);
     Ok(vec![
-        table(&names, Kind::Offsets, m, arch)?,
+        table(&of, Kind::Offsets, arch)?,
         forward(&name, what, tile, arch, |k, m| {
             Tensors::declare_varlen(k, &what, m)
         })?,

@@ -35,7 +35,7 @@ use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
 use crate::block_scaled::{BLOCK, Scales};
-use table::Names;
+use table::Of;
 
 /// The architecture that has the instructions of these kernels.
 pub const ARCH: Arch = Arch(90);
@@ -217,13 +217,15 @@ impl Grouped {
 /// [`KernelError::Element`] and [`KernelError::Number`] for what the fields do not allow; [`KernelError::View`] and [`KernelError::Proof`] for a tile that does not fit shared memory or registers.
 pub fn grouped(what: Grouped, arch: Arch) -> Result<Vec<Proven>, KernelError> {
     what.validate(arch)?;
-    let names = Names {
+    let of = Of {
         kernel: format!("grouped_tiles_{}_{}", what.kind, what.tile.m),
         sizes: SIZES,
         of_groups: what.kind.tensor(),
+        tile: what.tile.m,
+        align: product::align(&what),
     };
     Ok(vec![
-        table::table(&names, what.kind, what.tile.m, arch)?,
+        table::table(&of, what.kind, arch)?,
         product::product(&what, arch)?,
     ])
 }

@@ -21,6 +21,14 @@ const GROUP: u32 = 8;
 /// Columns of a strip of c, which goes through shared memory so that whole lines of 128 bytes are stored.
 const STRIP: i64 = 64;
 
+/// Tiles begin at multiples of so many rows: scales of blocks come by TMA, from 16 bytes on.
+pub(super) fn align(what: &Grouped) -> i64 {
+    match what.scales {
+        Some(Scales::Blocks) => 4,
+        _ => 1,
+    }
+}
+
 /// What the roles have in common.
 struct Parts {
     what: Grouped,
@@ -175,6 +183,9 @@ impl Parts {
     fn at(&self, k: &mut Kernel, [tile, column]: [Expr; 2]) -> Result<At, ViewError> {
         let row = self.tile_row.load::<i32>(k, &[tile])?.to_index(k);
         let row = k.clamp(row, 0, self.most_rows);
+        let align = align(&self.what);
+        let row = k.div(row, align);
+        let row = k.scale(row, align);
         Ok(At { tile, row, column })
     }
 

@@ -97,22 +97,22 @@ fn numbers(k: &mut Kernel, name: &str, count: i64) -> Result<View, KernelError> 
     Ok(k.shared(name, Element::S32, &layout)?)
 }
 
-/// What the table's kernel and its parameters are called.
-pub(crate) struct Names {
+/// What the table's kernel and its parameters are called, and its tiles.
+pub(crate) struct Of {
     pub(crate) kernel: String,
-    /// The number of rows, and of groups.
+    /// The names of the number of rows, and of groups.
     pub(crate) sizes: [&'static str; 2],
-    /// The ends of groups, or their counts.
+    /// That of the ends of groups, or their counts.
     pub(crate) of_groups: &'static str,
+    /// Rows of a tile, a power of two.
+    pub(crate) tile: i64,
+    /// Tiles begin at multiples of so many rows, a power of two: the first of a group at its first row or before it.
+    pub(crate) align: i64,
 }
 
-/// The kernel `<name>(m, groups, offsets, tile_row, tile_group, row_tile)` for tiles of `tile` rows, a power of two.
-pub(crate) fn table(
-    names: &Names,
-    kind: Kind,
-    tile: i64,
-    arch: Arch,
-) -> Result<Proven, KernelError> {
+/// The kernel `<name>(m, groups, offsets, tile_row, tile_group, row_tile)`.
+pub(crate) fn table(names: &Of, kind: Kind, arch: Arch) -> Result<Proven, KernelError> {
+    let (tile, align) = (names.tile, U32::from(names.align.ilog2()));
     let mut k = Kernel::new(&names.kernel, THREADS as u32);
     let sizes = Sizes::declare(&mut k, kind, names.sizes);
     let of_groups = k.input(names.of_groups, Element::S32, &[sizes.groups]);
@@ -127,22 +127,28 @@ pub(crate) fn table(
     let m = S32::index(&mut k, sizes.m);
     let given = of_groups.load::<i32>(&mut k, &[thread])?;
     let given = given.max(&mut k, 0).min(&mut k, m);
-    let count = match kind {
+    let (begin, count) = match kind {
         Kind::Offsets => {
             let end = begins.scan(&mut k, given, S32::max)?;
             let begin = begins.load(&mut k, thread)?;
-            end.sub(&mut k, begin)
+            (begin, end.sub(&mut k, begin))
         }
         Kind::Masked => {
             let next = k.linear(&[(1, thread)], 1);
             let end = S32::index(&mut k, next).mul(&mut k, m);
             begins.store(&mut k, end)?;
-            given
+            (end.sub(&mut k, m), given)
         }
     };
     counts.store(&mut k, &[thread], count)?;
-    let whole = count.add(&mut k, S32::from(tile as i32 - 1));
+    // Rows of the tiles before the first of the group.
+    let before = aligned(&mut k, begin, align);
+    let before = begin.sub(&mut k, before);
+    let whole = count.add(&mut k, before);
+    let whole = whole.add(&mut k, S32::from(tile as i32 - 1));
     let own = whole.shr(&mut k, U32::from(tile.ilog2()));
+    let some = count.gt(&mut k, 0);
+    let own = some.select(&mut k, own, S32::from(0));
     tiles.scan(&mut k, own, S32::add)?;
 
     // The thread's tile.
@@ -152,7 +158,8 @@ pub(crate) fn table(
     let before = tiles.load(&mut k, group)?;
     let within = number.sub(&mut k, before);
     let within = within.shl(&mut k, U32::from(tile.ilog2()));
-    let row = begins.load(&mut k, group)?.add(&mut k, within);
+    let begin = begins.load(&mut k, group)?;
+    let row = aligned(&mut k, begin, align).add(&mut k, within);
     let last = sizes.last(&mut k);
     let last = S32::index(&mut k, last);
     let end = k.constant(THREADS);
@@ -167,9 +174,16 @@ pub(crate) fn table(
     let begin = begins.load(&mut k, group)?;
     let within = number.sub(&mut k, begin);
     let rows = counts.load::<i32>(&mut k, &[group])?;
-    let tile_within = within.shr(&mut k, U32::from(tile.ilog2()));
+    let of_tiles = aligned(&mut k, begin, align);
+    let of_tiles = number.sub(&mut k, of_tiles);
+    let tile_within = of_tiles.shr(&mut k, U32::from(tile.ilog2()));
     let owner = tiles.load(&mut k, group)?.add(&mut k, tile_within);
     let owner = within.lt(&mut k, rows).select(&mut k, owner, S32::from(-1));
     row_tile.store(&mut k, &[i], owner)?;
     Ok(k.build(arch)?)
+}
+
+/// A number that is not negative, without its lowest bits.
+fn aligned(k: &mut Kernel, number: S32, bits: U32) -> S32 {
+    number.shr(k, bits).shl(k, bits)
 }

@@ -142,6 +142,11 @@ impl Machine<'_> {
                 "a box whose rows are not by eights, or not one period of its swizzle",
             ));
         }
+        if !self.begins_with_a_piece(to, bytes) {
+            return Err(refuse(
+                "a box that may begin inside of 16 bytes of a row, which is an illegal instruction: let its innermost coordinate be a multiple of 16 bytes",
+            ));
+        }
         // Swizzles are of addresses.
         if self.entry.shared.is_none_or(|s| s.align < 1024) {
             return Err(refuse("shared memory that does not begin at 1024 bytes"));

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use crate::index::Expr;
 use crate::index::code::Ty;
 use crate::ir::{
     Address, Arrangement, DESCRIPTOR_BITS, Extent, Hopper, Matrix, OrderArrival, Place, Reg, Role,
@@ -606,6 +607,11 @@ impl Machine<'_> {
             }
         }
         let bytes = self.entry.buffers[buffer].bytes;
+        if !self.begins_with_a_piece(from, bytes) {
+            return Err(refuse(
+                "a box that may begin inside of 16 bytes of a row, which is an illegal instruction: let its innermost coordinate be a multiple of 16 bytes",
+            ));
+        }
         let [rows, cols] = map.extents;
         let width = cols * bytes;
         let permuted = matches!(map.swizzle, 32 | 64 | 128) && width == map.swizzle;
@@ -672,6 +678,23 @@ impl Machine<'_> {
             });
         }
         Ok((used, fill))
+    }
+
+    /// The innermost coordinate of a box is a multiple of 16 bytes: measured on an H200, where another one is an illegal instruction; it is no part of the PTX ISA.
+    pub(in crate::prove) fn begins_with_a_piece(
+        &mut self,
+        coordinates: &[Expr],
+        bytes: i64,
+    ) -> bool {
+        let Some(&innermost) = coordinates.last() else {
+            return false;
+        };
+        let innermost = self.evaluate(innermost);
+        let rest = self
+            .symbols
+            .low(&innermost, (UNIT / bytes).max(1).trailing_zeros());
+        let facts = self.facts.clone();
+        self.symbols.is_zero(&rest, &facts)
     }
 
     /// The units of a stage that hold elements at coordinates from `start`, if they are where `at` says; bytes from the start of shared memory's stages. What
