@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
+use tilewright::codegen::Arch;
 use tilewright_cli::{Emitted, Setting};
 use tilewright_workbench::Refusal;
 
@@ -41,6 +42,12 @@ pub(crate) fn gemm<'py>(
     options: &Bound<'py, PyDict>,
 ) -> PyResult<(String, Bound<'py, PyAny>)> {
     emitted(py, tilewright_cli::gemm, &settings(options)?)
+}
+
+/// The compute capabilities that kernels are generated for, such as 90 for `sm_90`.
+#[pyfunction]
+pub(crate) fn architectures() -> Vec<u32> {
+    Arch::ALL.iter().map(|arch| arch.0).collect()
 }
 
 /// Runs the command with these words, the first of which is its name; the result is its exit code.

@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use crate::emulator::{entries, run};
     #[pymodule_export]
-    use crate::kernels::{command, gemm, kernel, kernels};
+    use crate::kernels::{architectures, command, gemm, kernel, kernels};
     #[pymodule_export]
     use crate::layout::Layout;
     #[pymodule_export]

@@ -12,6 +12,7 @@ mod opencl;
 mod packages;
 mod page;
 mod ptxas;
+mod python;
 mod steps;
 
 use std::path::{Path, PathBuf};
