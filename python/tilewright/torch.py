@@ -49,6 +49,11 @@ def _launch(plan: Compiled, *addresses: int) -> None:
             plan.launch(_stream(device), *addresses)
 
 
+def _enqueue(plan: Compiled, **tensors: Tensor) -> None:
+    """Enqueues a kernel whose buffers are given by name."""
+    _launch(plan, *(tensors[name].data_ptr() for name in plan.buffers if name != "workspace"))
+
+
 def _name(dtype: torch.dtype, what: str) -> str:
     name = _NAMES.get(dtype)
     if name is None:
@@ -122,7 +127,7 @@ def _check_product(a: Tensor, b: Tensor) -> None:
 def _multiply(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, result: torch.dtype) -> Tensor:
     at_a, at_b = a.data_ptr(), b.data_ptr()
     align = _aligned(at_a | at_b | (0 if bias is None else bias.data_ptr()))
-    tf32 = torch.backends.cuda.matmul.allow_tf32
+    tf32 = a.dtype is torch.float32 and torch.backends.cuda.matmul.allow_tf32
     key = (a.shape, a.stride(), b.shape, b.stride(), a.dtype, result, bias is None, activation, align, a.get_device(), tf32)
     plan = _PRODUCTS.get(key)
     if plan is None:
@@ -138,8 +143,7 @@ def _multiply(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, res
     if bias is None:
         _launch(plan, at_a, at_b, c.data_ptr())
     else:
-        addresses = {"a": at_a, "b": at_b, "c": c.data_ptr(), "bias": bias.data_ptr()}
-        _launch(plan, *(addresses[name] for name in plan.buffers if name != "workspace"))
+        _enqueue(plan, a=a, b=b, c=c, bias=bias)
     return c
 
 
@@ -261,7 +265,7 @@ def _scaled_cuda(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dty
         options = {"dtype": _name(a.dtype, "a"), "ctype": _name(out_dtype, "the result"), "scales": kind, "m": m, "n": n, "k": k}
         plan = _SCALED[key] = compiled("block_scaled", options, a.get_device())
     c = a.new_empty((m, n), dtype=out_dtype)
-    _launch(plan, a.data_ptr(), rows.data_ptr(), scale_a.data_ptr(), scale_b.data_ptr(), c.data_ptr())
+    _enqueue(plan, a=a, b=rows, scale_a=scale_a, scale_b=scale_b, c=c)
     return c
 
 
@@ -317,8 +321,8 @@ def _grouped_cuda(
         options["blocks"] = torch.cuda.get_device_properties(a.get_device()).multi_processor_count
         plan = _GROUPED[key] = compiled("grouped", options, a.get_device())
     c = a.new_empty((m, n), dtype=out_dtype)
-    scales = [one.contiguous() for one in (scale_a, scale_b) if one is not None]
-    _launch(plan, offsets.data_ptr(), a.data_ptr(), rows.data_ptr(), *(one.data_ptr() for one in scales), c.data_ptr())
+    scales = {} if scale_a is None or scale_b is None else {"scale_a": scale_a.contiguous(), "scale_b": scale_b.contiguous()}
+    _enqueue(plan, offsets=offsets, a=a, b=rows, c=c, **scales)
     return c
 
 
@@ -380,7 +384,7 @@ def _attention_cuda(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: "list
             options["softcap"] = softcap
         plan = _ATTENTION[key] = compiled("attention", options, q.get_device())
     o = _attention_fake(q, k, v, causal, window, softcap)
-    _launch(plan, q.data_ptr(), k.data_ptr(), v.data_ptr(), o.data_ptr())
+    _enqueue(plan, q=q, k=k, v=v, o=o)
     return o
 
 
@@ -432,7 +436,7 @@ def _rows_plan(name: str, x: Tensor, options: "dict[str, Any]", numbers: "Option
 def _softmax_cuda(x: Tensor) -> Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
-    _launch(_rows_plan("softmax", x, {}), x.data_ptr(), y.data_ptr())
+    _enqueue(_rows_plan("softmax", x, {}), x=x, y=y)
     return y
 
 
@@ -463,8 +467,7 @@ def softmax(x: Tensor) -> Tensor:
 def _rms_norm_cuda(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     x, weight = x.contiguous(), weight.contiguous()
     y = torch.empty_like(x)
-    plan = _rows_plan("rms_norm", x, {}, {"eps": eps})
-    _launch(plan, x.data_ptr(), weight.data_ptr(), y.data_ptr())
+    _enqueue(_rows_plan("rms_norm", x, {}, {"eps": eps}), x=x, w=weight, y=y)
     return y
 
 
@@ -485,8 +488,7 @@ def _rms_norm_backward_cuda(gradient: Tensor, x: Tensor, weight: Tensor, eps: fl
     gradient, x, weight = gradient.contiguous(), x.contiguous(), weight.contiguous()
     dx, dw = torch.empty_like(x), torch.empty_like(weight)
     plan = _rows_plan("rms_norm", x, {"backward": True}, {"eps": eps})
-    addresses = {"x": x, "dy": gradient, "w": weight, "dx": dx, "dw": dw}
-    _launch(plan, *(addresses[name].data_ptr() for name in plan.buffers if name != "workspace"))
+    _enqueue(plan, x=x, dy=gradient, w=weight, dx=dx, dw=dw)
     return dx, dw
 
 

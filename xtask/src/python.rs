@@ -1,6 +1,6 @@
 //! The package for Python: built as a wheel by maturin, installed into an empty virtual environment, and tested there.
 //!
-//! maturin is a program that PyPI has as a wheel; it stays in `target/tools`. The build has a profile of its own, which compiles soon.
+//! maturin is a program that is fetched as a wheel; it stays in `target/tools`. The build has a profile of its own, which compiles soon.
 
 use std::fs;
 use std::path::{Path, PathBuf};
