@@ -1,6 +1,6 @@
 //! Tilewright for Python: the module `tilewright._native`.
 //!
-//! Every function is one of the library's or of the command's, with its answer as Python values ([`answer`]) and its refusal as an exception ([`refusal`]). What
+//! Every function is one of the library's or of the command's, with its answer as Python values and its refusal as an exception. What
 //! needs no Rust is Python, in the folder `tilewright` beside this one: the names of pycute, launches, PyTorch's operators.
 
 // Arguments come from Python by value.

@@ -12,6 +12,8 @@ Layouts are in CuTe's notation, and the functions have CuTe's names, those of py
 `tilewright.torch` gives operators for PyTorch.
 """
 
+from typing import TYPE_CHECKING, Any, Union
+
 from tilewright._kernels import Kernel, KernelInfo, Launch, Option, gemm, kernel, kernels
 from tilewright._native import (
     Error,
@@ -24,6 +26,7 @@ from tilewright._native import (
     index,
     instruction,
     instructions,
+    wavefronts,
     written,
 )
 from tilewright._run import Counters, Finding, Report, run
@@ -60,8 +63,11 @@ from tilewright.algebra import (
     zipped_product,
 )
 
+if TYPE_CHECKING:
+    from tilewright._native import Operand
 
-def layout(shape, stride=None):
+
+def layout(shape: "Operand", stride: "Operand" = None) -> Layout:
     """A layout: of the notation or any expression of the calculator, or of a shape and a stride.
 
     >>> layout("Sw<3,3,3> o (64,64):(64,1)")((1, 0))
@@ -72,7 +78,7 @@ def layout(shape, stride=None):
     return Layout(shape, stride)
 
 
-def swizzle(b, m, s):
+def swizzle(b: int, m: int, s: int) -> Layout:
     """The swizzle `Sw<b,m,s>`, to be composed with a layout: `swizzle(3, 3, 3) @ layout("(64,64):(64,1)")`.
 
     `s` is relative, as in CuTe: the source bits are m+s to m+s+b.
@@ -80,7 +86,9 @@ def swizzle(b, m, s):
     return make_swizzle(b, m, s)
 
 
-def banks(*accesses, layout=None, tile=None, elem="f32"):
+def banks(
+    *accesses: str, layout: "Operand" = None, tile: "Union[None, str, tuple[int, int]]" = None, elem: "Union[str, int]" = "f32"
+) -> "list[dict[str, Any]]":
     """The wavefronts of warp accesses to a tile, the fewest that they could take, and the best layout for each.
 
     An access is "OP @ LAYOUT", whose layout maps the lane to the row-major index of its first element. Without a layout the tile is row-major.
@@ -88,8 +96,6 @@ def banks(*accesses, layout=None, tile=None, elem="f32"):
     >>> [access["wavefronts"] for access in banks("ld.32 @ 32:32", tile=(32, 32))]
     [32]
     """
-    from tilewright._native import wavefronts
-
     return wavefronts(list(accesses), layout=layout, tile=tile, elem=elem)
 
 

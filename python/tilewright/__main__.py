@@ -6,7 +6,7 @@ import sys
 from tilewright import _native
 
 
-def main():
+def main() -> None:
     """Runs the command with the words of this process."""
     # The command does not return to Python until it is done: an interrupt ends it at once.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -31,7 +31,7 @@ MAP_CONSTANTS = ["data_type", "interleave", "swizzle", "l2_promotion", "oob_fill
 # Encoded tensor maps of one parameter that are kept. Addresses of an allocator come back.
 MOST_MAPS = 1024
 
-SCALARS = {
+SCALARS: "dict[str, Any]" = {
     "u32": ctypes.c_uint32,
     "s32": ctypes.c_int32,
     "u64": ctypes.c_uint64,
@@ -172,8 +172,7 @@ class Step:
                 held: Any = ctypes.c_uint64()
                 self.pointers.append((held, names.index(buffer), offset))
             else:
-                number = float(value) if kind in ("f32", "f64") else int(value)
-                held = SCALARS[kind](number)
+                held = SCALARS[kind](float(value) if kind in ("f32", "f64") else int(value))
             self.values.append(held)
             self.parameters[i] = ctypes.addressof(held)
 

@@ -168,7 +168,9 @@ def run(
         if unknown or missing:
             raise ValueError(f"the parameters of `{kernel}` are {', '.join(names)}; missing: {missing}, unknown: {unknown}")
         args = [args[name] for name in names]
-    buffers, views, values = [], [], []
+    buffers: "list[dict[str, Any]]" = []
+    views: "list[memoryview]" = []
+    values: "list[Any]" = []
     by_array: "dict[int, int]" = {}
     for place, arg in enumerate(args):
         view = None if isinstance(arg, bytes) or _is_scalar(arg) else _bytes_of(arg)

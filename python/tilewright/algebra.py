@@ -10,13 +10,15 @@ Layout('((4,8),(2,2)):((32,1),(16,8))')
 Some have the names of Python's own, such as `min`, `sum`, `zip` and `filter`: import the module, and not everything from it.
 """
 
+from typing import Any, Callable
+
 from tilewright import _native
 
 
-def _function(name, usage, about):
+def _function(name: str, usage: str, about: str) -> "Callable[..., Any]":
     """A function of the calculator: `name(*operands)`."""
 
-    def function(*operands):
+    def function(*operands: Any) -> Any:
         return _native.call(name, *operands)
 
     function.__name__ = function.__qualname__ = name

@@ -139,6 +139,8 @@ def _multiply(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, res
             zeros = a.new_zeros((a.shape[0], b.shape[1]), dtype=result)
             return _activated(zeros if bias is None else zeros + bias, activation)
         plan = _PRODUCTS[key] = _product(a, b, bias, activation, result, align)
+        # Without a bias, addresses go by their order.
+        assert plan.buffers[:3] == ["a", "b", "c"], plan.buffers
     c = a.new_empty((a.shape[0], b.shape[1]), dtype=result)
     if bias is None:
         _launch(plan, at_a, at_b, c.data_ptr())
@@ -544,8 +546,10 @@ def view_of(tensor: Tensor, layout: Layout) -> Tensor:
     shape, strides = [], []
     for mode in layout:
         mode = mode.coalesce()
-        if not isinstance(mode.shape, int):
-            raise ValueError(f"a dimension has one stride, and the mode `{mode}` of `{layout}` has several: flatten it")
+        if not isinstance(mode.shape, int) or not isinstance(mode.stride, int):
+            raise ValueError(f"a dimension has one stride, a number; the mode `{mode}` of `{layout}` has others: flatten it, and bind names")
         shape.append(mode.shape)
         strides.append(mode.stride)
+    if not isinstance(layout.offset, int):
+        raise ValueError(f"a view begins at a number, and `{layout}` at `{layout.offset}`: bind the names")
     return torch.as_strided(tensor, shape, strides, tensor.storage_offset() + layout.offset)

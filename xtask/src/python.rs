@@ -1,7 +1,8 @@
-//! The package for Python: built as a wheel by maturin, installed into an empty virtual environment, and tested there.
+//! The package for Python: built as a wheel by maturin, installed into an empty virtual environment, and tested there, on arrays of numpy among others.
 //!
 //! maturin is a program that is fetched as a wheel; it stays in `target/tools`. The build has a profile of its own, which compiles soon.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,6 +26,7 @@ pub(crate) fn maturin() -> Result<PathBuf, String> {
         let requirement = format!("maturin=={MATURIN}");
         eprintln!("fetching {requirement}");
         let fetched = environment(&home).and_then(|()| install(&home, &[requirement.as_ref()]));
+        let fetched = fetched.and_then(|()| numpy());
         fetched.map_err(|why| {
             // Half of an environment is not taken for a whole one.
             let _ = fs::remove_dir_all(&home);
@@ -32,6 +34,17 @@ pub(crate) fn maturin() -> Result<PathBuf, String> {
         })?;
     }
     Ok(path)
+}
+
+/// The folder of numpy, whose arrays the tests take.
+fn numpy() -> Result<PathBuf, String> {
+    let home = workspace_root().join("target/tools/numpy");
+    if !home.join("numpy").exists() {
+        eprintln!("fetching numpy");
+        let target = ["--target".as_ref(), home.as_os_str(), "numpy".as_ref()];
+        pip(Path::new("python3"), &target)?;
+    }
+    Ok(home)
 }
 
 /// Builds the wheel, installs it and runs the tests of `python/tests`.
@@ -63,6 +76,7 @@ pub(crate) fn test(maturin: &Path, env: &[(&str, String)]) -> Result<(), String>
     tests
         .args(["-m", "unittest", "discover", "--start-directory"])
         .arg(root.join("python/tests"))
+        .env("PYTHONPATH", numpy()?)
         .current_dir(&folder);
     succeed(&mut tests)
 }
@@ -72,8 +86,12 @@ fn environment(home: &Path) -> Result<(), String> {
     succeed(Command::new("python3").args(["-m", "venv"]).arg(home))
 }
 
-fn install(home: &Path, what: &[&std::ffi::OsStr]) -> Result<(), String> {
-    let mut pip = Command::new(program(home, "python"));
+fn install(home: &Path, what: &[&OsStr]) -> Result<(), String> {
+    pip(&program(home, "python"), what)
+}
+
+fn pip(python: &Path, what: &[&OsStr]) -> Result<(), String> {
+    let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet"]);
     pip.args(["--disable-pip-version-check", "--only-binary=:all:"]);
     succeed(pip.args(what))
