@@ -13,7 +13,7 @@ import os
 import pathlib
 import tempfile
 import threading
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Union
 
 import torch
 
@@ -219,6 +219,24 @@ class Compiled:
                     self.driver.check("cuLaunchKernelEx", status)
 
 
+class Emulated:
+    """A kernel on the emulator, for tensors in the CPU's memory: slow, and what it finds is an error."""
+
+    device = -1
+
+    def __init__(self, made: Kernel) -> None:
+        self.made = made
+        self.buffers = [one["name"].lower() for one in made.buffers]
+
+    def launch(self, stream: int, *addresses: int) -> None:
+        """Runs all launches, as `Compiled.launch` does."""
+        places = {one["name"].lower(): one["bytes"] for one in self.made.buffers if one["name"] != "workspace"}
+        arrays = {name: bytearray(ctypes.string_at(at, size)) for (name, size), at in zip(places.items(), addresses)}
+        self.made.run(**arrays).raise_findings()
+        for array, address in zip(arrays.values(), addresses):
+            ctypes.memmove(address, (ctypes.c_char * len(array)).from_buffer(array), len(array))
+
+
 _DRIVER: Optional[Driver] = None
 
 
@@ -232,7 +250,9 @@ def driver() -> Driver:
 
 
 def architecture(device: int) -> str:
-    """The newest architecture that kernels are generated for and a device runs."""
+    """The newest architecture that kernels are generated for and a device runs; the emulator has the instructions of Hopper."""
+    if device < 0:
+        return "sm_90"
     major, minor = torch.cuda.get_device_capability(device)
     known = [number for number in _native.architectures() if number <= 10 * major + minor]
     if not known:
@@ -275,11 +295,11 @@ def made(name: str, options: "dict[str, Any]") -> Kernel:
     return fresh
 
 
-def compiled(name: str, options: "dict[str, Any]", device: int, numbers: "Optional[dict[str, float]]" = None) -> Compiled:
-    """A kernel for a device, with other values for parameters that are numbers, such as eps."""
+def compiled(name: str, options: "dict[str, Any]", device: int, numbers: "Optional[dict[str, float]]" = None) -> "Union[Compiled, Emulated]":
+    """A kernel for a device, or for the emulator if it is −1, with other values for parameters that are numbers, such as eps."""
     fresh = made(name, {**options, "arch": architecture(device)})
     for launch in fresh.launches:
         for param in launch.params:
             if numbers and param["name"] in numbers:
                 param["value"] = numbers[param["name"]]
-    return Compiled(driver(), fresh, device)
+    return Emulated(fresh) if device < 0 else Compiled(driver(), fresh, device)

@@ -5,18 +5,19 @@
 
 A configuration (shapes, strides, types, device) is proven and printed when it is first met, kept on disk (`TILEWRIGHT_CACHE`, by default
 `~/.cache/tilewright`) and compiled by the driver; no compiler and no toolkit is needed. Operators run on the current stream, under `torch.compile` and in
-CUDA graphs; warm each configuration up before a graph is captured. They have gradients where it is said.
+CUDA graphs; warm each configuration up before a graph is captured. They have gradients where it is said. Tensors of the CPU go to the emulator, which is slow and
+raises what it finds: a test needs no GPU.
 
 `layout_of` is the layout of a tensor, and `view_of` the tensor of a layout.
 """
 
-from typing import Any, Optional, Sequence
+from typing import Any, Optional, Sequence, Union
 
 import torch
 from torch import Tensor
 
 from tilewright import Layout
-from tilewright._driver import Compiled, compiled
+from tilewright._driver import Compiled, Emulated, compiled
 
 __all__ = ["attention", "grouped_mm", "layout_of", "matmul", "rms_norm", "scaled_mm", "softmax", "view_of"]
 
@@ -34,22 +35,27 @@ _NAMES = {
     torch.float8_e5m2: "e5m2",
 }
 
+# A kernel that is ready to be launched.
+_Plan = Union[Compiled, Emulated]
+
 # The number of a stream, without an object of it.
 _stream = torch._C._cuda_getCurrentRawStream
 _current_device = torch._C._cuda_getDevice
 
 
-def _launch(plan: Compiled, *addresses: int) -> None:
+def _launch(plan: _Plan, *addresses: int) -> None:
     """Enqueues a kernel on the current stream of its device."""
     device = plan.device
-    if device == _current_device():
+    if device < 0:
+        plan.launch(0, *addresses)
+    elif device == _current_device():
         plan.launch(_stream(device), *addresses)
     else:
         with torch.cuda.device(device):
             plan.launch(_stream(device), *addresses)
 
 
-def _enqueue(plan: Compiled, **tensors: Tensor) -> None:
+def _enqueue(plan: _Plan, **tensors: Tensor) -> None:
     """Enqueues a kernel whose buffers are given by name."""
     _launch(plan, *(tensors[name].data_ptr() for name in plan.buffers if name != "workspace"))
 
@@ -67,17 +73,25 @@ def _aligned(address: int) -> int:
     return address & -address
 
 
-def _define(schema: str, cuda: Any, fake: Any) -> Any:
-    """An operator with its kernel for CUDA and its shapes."""
+def _define(schema: str, kernel: Any, fake: Any) -> Any:
+    """An operator with its kernel and its shapes."""
     name = schema.split("(")[0]
     _LIBRARY.define(schema, tags=_TAGS)
-    _LIBRARY.impl(name, cuda, "CUDA")
+    _LIBRARY.impl(name, kernel, "CUDA")
+    _LIBRARY.impl(name, kernel, "CPU")
     torch.library.register_fake(f"tilewright::{name}", fake, lib=_LIBRARY)
     return getattr(torch.ops.tilewright, name).default
 
 
 def _differentiable(name: str, backward: Any, setup: Any) -> None:
     torch.library.register_autograd(f"tilewright::{name}", backward, setup_context=setup, lib=_LIBRARY)
+
+
+def _not_differentiable(name: str) -> None:
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise NotImplementedError(f"tilewright.torch.{name} has no gradients: call it under torch.no_grad(), or on detached tensors")
+
+    _differentiable(name, backward, lambda ctx, inputs, output: None)
 
 
 # Matrices
@@ -93,10 +107,10 @@ def _order(x: Tensor) -> "Optional[tuple[str, int]]":
     return None
 
 
-_PRODUCTS: "dict[Any, Compiled]" = {}
+_PRODUCTS: "dict[Any, _Plan]" = {}
 
 
-def _product(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, result: torch.dtype, align: int) -> Compiled:
+def _product(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, result: torch.dtype, align: int) -> _Plan:
     """The kernel of a product, whose operands lie by rows or by columns."""
     (order_a, lda), (order_b, ldb) = _order(a), _order(b)  # type: ignore[misc]
     dtype = _name(a.dtype, "a")
@@ -155,7 +169,7 @@ def _activated(x: Tensor, activation: str) -> Tensor:
     return torch.nn.functional.gelu(x, approximate="tanh") if activation == "gelu" else x
 
 
-def _mm_cuda(a: Tensor, b: Tensor) -> Tensor:
+def _mm_kernel(a: Tensor, b: Tensor) -> Tensor:
     return _multiply(a, b, None, "none", torch.int32 if a.dtype == torch.int8 else a.dtype)
 
 
@@ -164,7 +178,7 @@ def _mm_fake(a: Tensor, b: Tensor) -> Tensor:
     return a.new_empty((a.shape[0], b.shape[1]), dtype=torch.int32 if a.dtype == torch.int8 else a.dtype)
 
 
-_mm = _define("mm(Tensor a, Tensor b) -> Tensor", _mm_cuda, _mm_fake)
+_mm = _define("mm(Tensor a, Tensor b) -> Tensor", _mm_kernel, _mm_fake)
 
 
 def _mm_setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -180,11 +194,12 @@ def _mm_backward(ctx: Any, gradient: Tensor) -> Any:
 _differentiable("mm", _mm_backward, _mm_setup)
 
 
-def _linear_cuda(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, out_dtype: Optional[torch.dtype]) -> Tensor:
+def _linear_kernel(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, out_dtype: Optional[torch.dtype]) -> Tensor:
     result = out_dtype or (torch.int32 if a.dtype == torch.int8 else a.dtype)
     if bias is not None:
-        torch._check(bias.shape == (b.shape[1],), lambda: f"the bias has {tuple(bias.shape)} elements, and the result {b.shape[1]} columns")
-        torch._check(bias.dtype == result, lambda: f"the bias has elements of {bias.dtype}, and the result of {result}")
+        shape, dtype = tuple(bias.shape), bias.dtype
+        torch._check(shape == (b.shape[1],), lambda: f"the bias has the shape {shape}, and the result {b.shape[1]} columns")
+        torch._check(dtype == result, lambda: f"the bias has elements of {dtype}, and the result of {result}")
         bias = bias.contiguous()
     return _multiply(a, b, bias, activation, result)
 
@@ -195,7 +210,7 @@ def _linear_fake(a: Tensor, b: Tensor, bias: Optional[Tensor], activation: str, 
 
 
 _linear = _define(
-    "linear(Tensor a, Tensor b, Tensor? bias, str activation, ScalarType? out_dtype) -> Tensor", _linear_cuda, _linear_fake
+    "linear(Tensor a, Tensor b, Tensor? bias, str activation, ScalarType? out_dtype) -> Tensor", _linear_kernel, _linear_fake
 )
 
 
@@ -249,10 +264,10 @@ def _columns(b: Tensor) -> Tensor:
     return b.transpose(-2, -1).contiguous()
 
 
-_SCALED: "dict[Any, Compiled]" = {}
+_SCALED: "dict[Any, _Plan]" = {}
 
 
-def _scaled_cuda(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: torch.dtype) -> Tensor:
+def _scaled_kernel(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dtype: torch.dtype) -> Tensor:
     (m, k), n = a.shape, b.shape[1]
     a, rows = a.contiguous(), _columns(b)
     kind = _scales((m, n, k), scale_a, scale_b)
@@ -293,8 +308,11 @@ def _scaled_fake(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_dty
 
 
 _scaled = _define(
-    "scaled_mm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, ScalarType out_dtype) -> Tensor", _scaled_cuda, _scaled_fake
+    "scaled_mm(Tensor a, Tensor b, Tensor scale_a, Tensor scale_b, ScalarType out_dtype) -> Tensor", _scaled_kernel, _scaled_fake
 )
+
+
+_not_differentiable("scaled_mm")
 
 
 def scaled_mm(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, *, out_dtype: torch.dtype = torch.bfloat16) -> Tensor:
@@ -306,10 +324,10 @@ def scaled_mm(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, *, out_dty
     return _scaled(a, b, scale_a, scale_b, out_dtype)
 
 
-_GROUPED: "dict[Any, Compiled]" = {}
+_GROUPED: "dict[Any, _Plan]" = {}
 
 
-def _grouped_cuda(
+def _grouped_kernel(
     a: Tensor, b: Tensor, offsets: Tensor, scale_a: Optional[Tensor], scale_b: Optional[Tensor], out_dtype: torch.dtype
 ) -> Tensor:
     (m, k), (groups, _, n) = a.shape, b.shape
@@ -320,7 +338,8 @@ def _grouped_cuda(
     if plan is None:
         options = {"kind": "offsets", "groups": groups, "m": m, "n": n, "k": k}
         options.update(dtype=_name(a.dtype, "a"), ctype=_name(out_dtype, "the result"), scales="row" if scaled else "none")
-        options["blocks"] = torch.cuda.get_device_properties(a.get_device()).multi_processor_count
+        if a.is_cuda:
+            options["blocks"] = torch.cuda.get_device_properties(a.get_device()).multi_processor_count
         plan = _GROUPED[key] = compiled("grouped", options, a.get_device())
     c = a.new_empty((m, n), dtype=out_dtype)
     scales = {} if scale_a is None or scale_b is None else {"scale_a": scale_a.contiguous(), "scale_b": scale_b.contiguous()}
@@ -338,9 +357,12 @@ def _grouped_fake(
 
 _grouped = _define(
     "grouped_mm(Tensor a, Tensor b, Tensor offsets, Tensor? scale_a, Tensor? scale_b, ScalarType out_dtype) -> Tensor",
-    _grouped_cuda,
+    _grouped_kernel,
     _grouped_fake,
 )
+
+
+_not_differentiable("grouped_mm")
 
 
 def grouped_mm(
@@ -362,7 +384,7 @@ def grouped_mm(
 
 # Attention
 
-_ATTENTION: "dict[Any, Compiled]" = {}
+_ATTENTION: "dict[Any, _Plan]" = {}
 
 
 def _by_heads(tensors: "Sequence[Tensor]") -> bool:
@@ -370,7 +392,7 @@ def _by_heads(tensors: "Sequence[Tensor]") -> bool:
     return all(x.transpose(1, 2).is_contiguous() for x in tensors) and not all(x.is_contiguous() for x in tensors)
 
 
-def _attention_cuda(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: "list[int]", softcap: float) -> Tensor:
+def _attention_kernel(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: "list[int]", softcap: float) -> Tensor:
     by_heads = _by_heads((q, k, v))
     if not by_heads:
         q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
@@ -399,8 +421,11 @@ def _attention_fake(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: "list
 
 
 _attention = _define(
-    "attention(Tensor q, Tensor k, Tensor v, bool causal, int[] window, float softcap) -> Tensor", _attention_cuda, _attention_fake
+    "attention(Tensor q, Tensor k, Tensor v, bool causal, int[] window, float softcap) -> Tensor", _attention_kernel, _attention_fake
 )
+
+
+_not_differentiable("attention")
 
 
 def attention(
@@ -422,10 +447,10 @@ def attention(
 
 # Rows
 
-_ROWS: "dict[Any, Compiled]" = {}
+_ROWS: "dict[Any, _Plan]" = {}
 
 
-def _rows_plan(name: str, x: Tensor, options: "dict[str, Any]", numbers: "Optional[dict[str, float]]" = None) -> Compiled:
+def _rows_plan(name: str, x: Tensor, options: "dict[str, Any]", numbers: "Optional[dict[str, float]]" = None) -> _Plan:
     rows, cols = x.numel() // max(1, x.shape[-1]), x.shape[-1]
     key = (name, rows, cols, x.dtype, tuple(options), tuple((numbers or {}).values()), x.get_device())
     plan = _ROWS.get(key)
@@ -435,7 +460,7 @@ def _rows_plan(name: str, x: Tensor, options: "dict[str, Any]", numbers: "Option
     return plan
 
 
-def _softmax_cuda(x: Tensor) -> Tensor:
+def _softmax_kernel(x: Tensor) -> Tensor:
     x = x.contiguous()
     y = torch.empty_like(x)
     _enqueue(_rows_plan("softmax", x, {}), x=x, y=y)
@@ -446,7 +471,7 @@ def _softmax_fake(x: Tensor) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-_softmax = _define("softmax(Tensor x) -> Tensor", _softmax_cuda, _softmax_fake)
+_softmax = _define("softmax(Tensor x) -> Tensor", _softmax_kernel, _softmax_fake)
 
 
 def _softmax_setup(ctx: Any, inputs: Any, output: Tensor) -> None:
@@ -466,7 +491,7 @@ def softmax(x: Tensor) -> Tensor:
     return _softmax(x)
 
 
-def _rms_norm_cuda(x: Tensor, weight: Tensor, eps: float) -> Tensor:
+def _rms_norm_kernel(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     x, weight = x.contiguous(), weight.contiguous()
     y = torch.empty_like(x)
     _enqueue(_rows_plan("rms_norm", x, {}, {"eps": eps}), x=x, w=weight, y=y)
@@ -483,10 +508,10 @@ def _rms_norm_fake(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
-_rms_norm = _define("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _rms_norm_cuda, _rms_norm_fake)
+_rms_norm = _define("rms_norm(Tensor x, Tensor weight, float eps) -> Tensor", _rms_norm_kernel, _rms_norm_fake)
 
 
-def _rms_norm_backward_cuda(gradient: Tensor, x: Tensor, weight: Tensor, eps: float) -> "tuple[Tensor, Tensor]":
+def _rms_norm_backward_kernel(gradient: Tensor, x: Tensor, weight: Tensor, eps: float) -> "tuple[Tensor, Tensor]":
     gradient, x, weight = gradient.contiguous(), x.contiguous(), weight.contiguous()
     dx, dw = torch.empty_like(x), torch.empty_like(weight)
     plan = _rows_plan("rms_norm", x, {"backward": True}, {"eps": eps})
@@ -500,7 +525,7 @@ def _rms_norm_backward_fake(gradient: Tensor, x: Tensor, weight: Tensor, eps: fl
 
 _rms_norm_gradients = _define(
     "rms_norm_backward(Tensor gradient, Tensor x, Tensor weight, float eps) -> (Tensor, Tensor)",
-    _rms_norm_backward_cuda,
+    _rms_norm_backward_kernel,
     _rms_norm_backward_fake,
 )
 
