@@ -93,6 +93,27 @@ def matmul():
     everywhere("matmul", tt.matmul, (randn(100, 64), randn(64, 80)))
     if on_gpu():
         many_threads()
+    refusals()
+
+
+def refusals():
+    """What does not go together is refused, also after a call that was right."""
+    a, b = randn(16, 24), randn(24, 8)
+    tt.matmul(a, b)
+    for what, call in {
+        "another type": lambda: tt.matmul(a, b.half()),
+        "another shape": lambda: tt.matmul(a, b[:20]),
+        "another device": lambda: tt.matmul(a, b.to("cpu" if on_gpu() else "meta")),
+        "a bias of another type": lambda: tt.matmul(a, b, bias=randn(8, dtype=torch.float16)),
+        "a weight of another length": lambda: tt.rms_norm(a, randn(23)),
+        "an unknown activation": lambda: tt.matmul(a, b, activation="sine"),
+    }.items():
+        try:
+            call()
+        except (RuntimeError, ValueError, TypeError, NotImplementedError) as error:
+            told(True, f"{what} is refused", str(error).splitlines()[0][:100])
+        else:
+            told(False, f"{what} is refused")
 
 
 def gelu_gradients():

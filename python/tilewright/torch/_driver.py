@@ -295,7 +295,9 @@ def made(name: str, options: "dict[str, Any]") -> Kernel:
     return fresh
 
 
-def compiled(name: str, options: "dict[str, Any]", device: int, numbers: "Optional[dict[str, float]]" = None) -> "Union[Compiled, Emulated]":
+def compiled(
+    name: str, options: "dict[str, Any]", device: int, numbers: "Optional[dict[str, float]]" = None
+) -> "Union[Compiled, Emulated]":
     """A kernel for a device, or for the emulator if it is −1, with other values for parameters that are numbers, such as eps."""
     fresh = made(name, {**options, "arch": architecture(device)})
     for launch in fresh.launches:
