@@ -2,6 +2,7 @@
 //!
 //! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
+mod asked;
 mod block_scaled;
 mod grouped;
 mod options;

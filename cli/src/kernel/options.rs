@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, Heads, NormBackward, Problem, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed,
 };
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
@@ -17,7 +17,6 @@ use tilewright::kernels::{rows, transpose};
 
 use super::block_scaled::BlockScaledArgs;
 use super::grouped::GroupedArgs;
-use crate::error::CliError;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
@@ -57,41 +56,6 @@ pub(super) enum Kernel {
     Softmax(RowArgs),
     /// The transpose of a matrix
     Transpose(TransposeArgs),
-}
-
-/// The problem that options state, or why there is none.
-type Stated = Result<Box<dyn Problem>, CliError>;
-
-impl Kernel {
-    /// What the kernel computes and what every kernel takes; `None` for the list.
-    pub(super) fn asked(&self) -> Option<(Stated, &Options)> {
-        let stated: (Stated, _) = match self {
-            Self::List { .. } => return None,
-            Self::Attention(args) => match args.problem() {
-                Ok(problem) => (Ok(Box::new(problem)), &args.options),
-                Err(e) => (Err(CliError::new(e.code(), e.to_string())), &args.options),
-            },
-            Self::BlockScaled(args) => (Ok(Box::new(args.problem())), &args.options),
-            Self::CrossEntropy(args) => (Ok(Box::new(args.cross_entropy())), &args.options),
-            Self::Gemv(args) => match args.problem() {
-                Ok(problem) => (Ok(Box::new(problem)), &args.options),
-                Err(e) => (Err(CliError::usage(e.code(), e.to_string())), &args.options),
-            },
-            Self::Grouped(args) => (Ok(Box::new(args.problem())), &args.options),
-            Self::LayerNorm(args) if args.backward => {
-                (Ok(Box::new(args.gradient())), &args.rows.options)
-            }
-            Self::LayerNorm(args) => (Ok(Box::new(args.rows.layer_norm())), &args.rows.options),
-            Self::RmsNorm(args) if args.backward => {
-                (Ok(Box::new(args.gradient())), &args.rows.options)
-            }
-            Self::RmsNorm(args) => (Ok(Box::new(args.problem())), &args.rows.options),
-            Self::RowSums(args) => (Ok(Box::new(args.row_sums())), &args.options),
-            Self::Softmax(args) => (Ok(Box::new(args.softmax())), &args.options),
-            Self::Transpose(args) => (Ok(Box::new(args.problem())), &args.options),
-        };
-        Some(stated)
-    }
 }
 
 /// What every kernel takes.
