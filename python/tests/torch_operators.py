@@ -181,6 +181,15 @@ def grouped_mm():
     starts = [0, *offsets.tolist()]
     exact = torch.cat([a[i:j].double() @ w[g].double().t() for g, (i, j) in enumerate(zip(starts, starts[1:]))])
     attempt("grouped_mm", lambda: close("grouped_mm", tt.grouped_mm(a, w.transpose(1, 2), offsets), exact, 2.0**-7))
+    a8, w8 = a.to(torch.float8_e4m3fn), w.to(torch.float8_e4m3fn)
+    rows = torch.rand(m, device=DEVICE), torch.rand(groups, n, device=DEVICE)
+    blocks = torch.rand(m, 1, device=DEVICE), torch.rand(groups, 1, 1, device=DEVICE)
+    for what, (of_a, of_b) in {"rows": rows, "blocks": blocks}.items():
+        full_a, full_b = of_a.double().view(m, 1), of_b.double().view(groups, -1, 1)
+        groups_of = enumerate(zip(starts, starts[1:]))
+        exact = torch.cat([(a8[i:j].double() * full_a[i:j]) @ (w8[g].double() * full_b[g]).t() for g, (i, j) in groups_of])
+        what = f"grouped_mm, scales of {what}"
+        attempt(what, lambda: close(what, tt.grouped_mm(a8, w8.transpose(1, 2), offsets, scale_a=of_a, scale_b=of_b), exact, 2.0**-6))
     opcheck("grouped_mm", torch.ops.tilewright.grouped_mm.default, (a, w.transpose(1, 2), offsets, None, None, torch.bfloat16))
     everywhere("grouped_mm", tt.grouped_mm, (a, w.transpose(1, 2), offsets))
 

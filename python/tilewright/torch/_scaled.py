@@ -15,6 +15,17 @@ def _columns(b: Tensor) -> Tensor:
     return b.transpose(-2, -1).contiguous()
 
 
+def _blocks(extent: int) -> int:
+    """The blocks of 128 elements that cover an extent."""
+    return -(-extent // 128)
+
+
+def _padded(scales: Tensor) -> Tensor:
+    """Scales (blocks of k, rows), with rows padded to 16 bytes, as TMA reads them."""
+    more = -scales.shape[1] % 4
+    return torch.nn.functional.pad(scales, (0, more)) if more else scales.contiguous()
+
+
 _SCALED: "dict[Any, Plan]" = {}
 
 
@@ -27,8 +38,8 @@ def _scaled_kernel(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_d
     if kind == "row,row":
         scale_a, scale_b = scale_a.reshape(-1).expand(m).contiguous(), scale_b.reshape(-1).expand(n).contiguous()
     else:
-        scale_a = scale_a.t().contiguous()
-        scale_b = scale_b.t().contiguous() if kind == "1x128,128x128" else scale_b.contiguous()
+        scale_a = _padded(scale_a.t())
+        scale_b = scale_b.t().contiguous() if kind == "1x128,128x128" else _padded(scale_b)
     key = (m, n, k, a.dtype, out_dtype, kind, a.get_device())
     plan = _SCALED.get(key)
     if plan is None:
@@ -42,7 +53,7 @@ def _scaled_kernel(a: Tensor, b: Tensor, scale_a: Tensor, scale_b: Tensor, out_d
 def _scales(shape: "tuple[int, int, int]", scale_a: Tensor, scale_b: Tensor) -> str:
     """Which elements have a scale in common."""
     (m, n, k), of_a, of_b = shape, tuple(scale_a.shape), tuple(scale_b.shape)
-    blocks_n, blocks_k = -(-n // 128), -(-k // 128)
+    blocks_n, blocks_k = _blocks(n), _blocks(k)
     if scale_a.numel() in (1, m) and scale_b.numel() in (1, n) and (of_a in ((), (1,), (1, 1), (m, 1))):
         return "row,row"
     if of_a == (m, blocks_k) and of_b == (blocks_k, blocks_n):
@@ -91,21 +102,40 @@ def _grouped_kernel(
 ) -> Tensor:
     _check_grouped(a, b)
     check_devices(a, b, offsets, scale_a, scale_b)
+    torch._check(offsets.shape == (b.shape[0],), lambda: f"there are {b.shape[0]} groups, and offsets of the shape {tuple(offsets.shape)}")
     (m, k), (groups, _, n) = a.shape, b.shape
     a, rows, offsets = a.contiguous(), _columns(b), offsets.to(torch.int32).contiguous()
-    scaled = scale_a is not None and scale_b is not None
-    key = (m, n, k, groups, a.dtype, out_dtype, scaled, a.get_device())
+    scales: "dict[str, Tensor]" = {}
+    kind = "none"
+    if scale_a is not None and scale_b is not None:
+        kind = _grouped_scales((m, n, k, groups), scale_a, scale_b)
+        by_rows = kind == "row,row"
+        scales = {
+            "scale_a": scale_a.contiguous() if by_rows else _padded(scale_a.t()),
+            "scale_b": scale_b.contiguous() if by_rows else scale_b.transpose(1, 2).contiguous(),
+        }
+    key = (m, n, k, groups, a.dtype, out_dtype, kind, a.get_device())
     plan = _GROUPED.get(key)
     if plan is None:
-        options = {"kind": "offsets", "groups": groups, "m": m, "n": n, "k": k}
-        options.update(dtype=element(a.dtype, "a"), ctype=element(out_dtype, "the result"), scales="row" if scaled else "none")
+        options = {"kind": "offsets", "groups": groups, "m": m, "n": n, "k": k, "scales": kind}
+        options.update(dtype=element(a.dtype, "a"), ctype=element(out_dtype, "the result"))
         if a.is_cuda:
             options["blocks"] = torch.cuda.get_device_properties(a.get_device()).multi_processor_count
         plan = _GROUPED[key] = compiled("grouped", options, a.get_device())
     c = a.new_empty((m, n), dtype=out_dtype)
-    scales = {} if scale_a is None or scale_b is None else {"scale_a": scale_a.contiguous(), "scale_b": scale_b.contiguous()}
     enqueue(plan, offsets=offsets, a=a, b=rows, c=c, **scales)
     return c
+
+
+def _grouped_scales(shape: "tuple[int, int, int, int]", scale_a: Tensor, scale_b: Tensor) -> str:
+    """Which elements have a scale in common."""
+    (m, n, k, groups), of_a, of_b = shape, tuple(scale_a.shape), tuple(scale_b.shape)
+    if (of_a, of_b) == ((m,), (groups, n)):
+        return "row,row"
+    blocks = (m, _blocks(k)), (groups, _blocks(k), _blocks(n))
+    if (of_a, of_b) == blocks:
+        return "1x128,128x128"
+    raise ValueError(f"scales have the shapes {of_a} and {of_b}; there are ({m},) and ({groups}, {n}), and {blocks[0]} and {blocks[1]}")
 
 
 def _grouped_fake(
@@ -137,6 +167,7 @@ def grouped_mm(
     """The product of each group of rows of a with the matrix of its group, as `torch._grouped_mm` has it. On Hopper; not differentiable.
 
     a is (m, k), b (groups, k, n) with each matrix by columns, such as `w.transpose(1, 2)`, and offs the end of each group's rows. bfloat16, or float8_e4m3fn
-    with scales (m) of rows of a and (groups, n) of columns of b. Rows behind the last group are not written.
+    with float32 scales: (m) of rows of a and (groups, n) of columns of b, or (m, k/128) and (groups, k/128, n/128), that is 1x128 and 128x128. Rows behind the last
+    group are not written.
     """
     return _grouped(a, b, offs, scale_a, scale_b, out_dtype or torch.bfloat16)
