@@ -102,7 +102,7 @@ impl Layout {
         ) {
             let message = format!("`{text}` is not a layout");
             let error = Refusal::usage("type_mismatch", message).at((0, text.len()), &*text);
-            return Err(refusal::of_layout(py, &error, &text));
+            return Err(refusal::of_layout(py, &error));
         }
         Ok(Self::new(value, answer))
     }

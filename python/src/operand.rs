@@ -19,7 +19,7 @@ pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
             Ok(value) => Ok(value.to_string()),
             // An operation or an instruction, such as `ldmatrix.x4`.
             Err(_) if is_word(&string) => Ok(string.into_owned()),
-            Err(error) => Err(refusal::of_layout(value.py(), &error, &string)),
+            Err(error) => Err(refusal::of_layout(value.py(), &error)),
         };
     }
     if value.is_none() || is_all(value) {
@@ -68,7 +68,7 @@ pub(crate) fn texts<'py>(values: impl IntoIterator<Item = Bound<'py, PyAny>>) ->
 
 /// The value of an expression, or the exception that says what is wrong with it.
 pub(crate) fn evaluated(py: Python<'_>, text: &str) -> PyResult<Evaluated> {
-    evaluate(text).map_err(|error| refusal::of_layout(py, &error, text))
+    evaluate(text).map_err(|error| refusal::of_layout(py, &error))
 }
 
 /// The value of an expression as a Python value.

@@ -87,7 +87,7 @@ pub(crate) fn of_layout(
         before: Before::Auto,
         ..Question::of(layout)
     };
-    let refuse = |error: Refusal| refusal::of_question(py, &error);
+    let refuse = |error: Refusal| refusal::of_layout(py, &error);
     Ok(Picture {
         scene: question.scene().map_err(refuse)?,
     })
@@ -101,7 +101,7 @@ pub(crate) fn instruction(py: Python<'_>, name: &str, operand: Option<&str>) -> 
         operand,
         ..AtomQuestion::of(name)
     };
-    let refuse = |error: Refusal| refusal::of_question(py, &error);
+    let refuse = |error: Refusal| refusal::of_layout(py, &error);
     Ok(Picture {
         scene: question.scene().map_err(refuse)?,
     })

@@ -5,7 +5,7 @@ use pyo3::types::PyTuple;
 use tilewright_workbench::index_code::Target;
 use tilewright_workbench::{Notation, Refusal, derivation, index_code, ncu};
 
-use crate::refusal::{of_layout, of_question};
+use crate::refusal::of_layout;
 use crate::{answer, operand};
 
 /// The value of an expression of the calculator: a layout, an int, a bool or a tuple.
@@ -38,8 +38,8 @@ pub(crate) fn functions() -> Vec<(&'static str, &'static str, &'static str)> {
 #[pyfunction]
 pub(crate) fn written(value: &Bound<'_, PyAny>, notation: &str) -> PyResult<String> {
     let (py, text) = (value.py(), operand::text(value)?);
-    let refuse = |error: Refusal| of_layout(py, &error, &text);
-    let notation = Notation::named(notation).map_err(|error| of_question(py, &error))?;
+    let refuse = |error: Refusal| of_layout(py, &error);
+    let notation = Notation::named(notation).map_err(|error| of_layout(py, &error))?;
     let value = operand::evaluated(py, &text)?;
     value.written(&notation).map_err(refuse)
 }
@@ -64,7 +64,7 @@ pub(crate) fn derive<'py>(
         family,
     }
     .answer();
-    let answer = question.map_err(|error| of_question(py, &error))?;
+    let answer = question.map_err(|error| of_layout(py, &error))?;
     answer::json(py, &answer.to_json())
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn wavefronts<'py>(
         elem: elem.as_deref().unwrap_or("f32"),
         accesses: accesses.iter().map(String::as_str).collect(),
     };
-    let counted = model.count().map_err(|error| of_question(py, &error))?;
+    let counted = model.count().map_err(|error| of_layout(py, &error))?;
     answer::json(py, &counted.to_json())
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn index<'py>(
         Ok(text) => text,
         Err(_) => operand::text(layout)?,
     };
-    let refuse = |error: Refusal| of_layout(py, &error, &layout);
+    let refuse = |error: Refusal| of_layout(py, &error);
     let question = index_code::Question {
         layout: &layout,
         target: language(target).map_err(refuse)?,

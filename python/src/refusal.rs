@@ -26,11 +26,12 @@ create_exception!(
     "A kernel that does not exist for these options, or PTX that can't be run."
 );
 
-/// The exception of a refusal about `text`. Spans of the library are of bytes, and Python's of characters.
-fn exception<T: PyTypeInfo>(py: Python<'_>, refusal: &Refusal, text: Option<&str>) -> PyErr {
+/// The exception of a refusal. Spans of the library are of bytes, and Python's of characters.
+fn exception<T: PyTypeInfo>(py: Python<'_>, refusal: &Refusal) -> PyErr {
     let message = refusal.text();
     let message = message.strip_prefix("error: ").unwrap_or(&message);
     let error = PyErr::from_type(py.get_type::<T>(), (message.trim_end().to_owned(),));
+    let text = refusal.about();
     let characters = |bytes: usize| text.map(|text| count(text, bytes));
     let span = refusal
         .span()
@@ -53,17 +54,12 @@ fn count(text: &str, bytes: usize) -> usize {
     before.count()
 }
 
-/// The exception of a refusal about a layout.
-pub(crate) fn of_layout(py: Python<'_>, refusal: &Refusal, text: &str) -> PyErr {
-    exception::<LayoutError>(py, refusal, Some(text))
-}
-
-/// The exception of a refusal about a question of several texts, which its message shows.
-pub(crate) fn of_question(py: Python<'_>, refusal: &Refusal) -> PyErr {
-    exception::<LayoutError>(py, refusal, None)
+/// The exception of a refusal about a layout, an access or an expression.
+pub(crate) fn of_layout(py: Python<'_>, refusal: &Refusal) -> PyErr {
+    exception::<LayoutError>(py, refusal)
 }
 
 /// The exception of a refusal about a kernel.
 pub(crate) fn of_kernel(py: Python<'_>, refusal: &Refusal) -> PyErr {
-    exception::<KernelError>(py, refusal, None)
+    exception::<KernelError>(py, refusal)
 }

@@ -154,6 +154,10 @@ class Questions(unittest.TestCase):
         with self.assertRaises(tw.LayoutError) as caught:
             tw.derive("64x64", "bf16", ["ldmatrix.x4"])
         self.assertEqual(caught.exception.code, "access")
+        with self.assertRaises(tw.LayoutError) as caught:
+            tw.derive("64x64", "bf16", ["ldmatrix.x4 @ (16,2):(64,é)"])
+        error = caught.exception
+        self.assertEqual((error.text, error.text[slice(*error.span)]), ("ldmatrix.x4 @ (16,2):(64,é)", "é"))
 
     def test_banks(self):
         (counted,) = tw.banks("ld.32 @ 32:32", tile=(32, 32))
