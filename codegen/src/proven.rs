@@ -752,7 +752,8 @@ impl Proven {
         size: impl Fn(&str) -> Option<u64>,
     ) -> Result<Vec<Buffer>, ContractError> {
         let grid = self.grid(&size)?;
-        let bytes = |b: &ir::Buffer| {
+        // Elements, and those from the first to the last.
+        let elements = |b: &ir::Buffer| {
             let extents = b.extents.iter().map(|e| match e {
                 Extent::Fixed(n) => *n as u64,
                 Extent::Value(e) | Extent::Padded { whole: e, .. } => self.value(*e, &size),
@@ -768,16 +769,23 @@ impl Proven {
                 },
                 _ => 0,
             };
-            let elements = if packed == 0 { 0 } else { packed.max(apart) };
-            elements.saturating_mul(b.bytes as u64)
+            (packed, if packed == 0 { 0 } else { packed.max(apart) })
         };
         let described = self.described().into_iter();
         Ok(described
-            .map(|(b, _, alignment, usage)| Buffer {
-                name: b.name.clone(),
-                bytes: bytes(b),
-                alignment,
-                usage,
+            .map(|(b, _, alignment, usage)| {
+                let (packed, all) = elements(b);
+                // What is between two rows keeps what it holds.
+                let usage = match usage {
+                    Usage::Output if all > packed => Usage::Partial,
+                    usage => usage,
+                };
+                Buffer {
+                    name: b.name.clone(),
+                    bytes: all.saturating_mul(b.bytes as u64),
+                    alignment,
+                    usage,
+                }
             })
             .collect())
     }

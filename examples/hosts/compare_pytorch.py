@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|gemm|gemv|grouped|layers|norms_backward|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|expert_layer|gemm|gemv|grouped|layers|norms_backward|rows|transpose
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -34,6 +34,7 @@ except ImportError:
     sys.exit("this program needs PyTorch: python3 -m pip install torch")
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import expert_layer  # noqa: E402
 import launch as host  # noqa: E402  examples/launch.py
 
 # Elements of A and B, the unit roundoff of the sums, and what cutting off and rounding of the factors add, relative, for k products.
@@ -689,6 +690,47 @@ def table_of_grouped(gpu):
     return right
 
 
+def varlen(gpu, sequences, length, d, causal):
+    """Attention over sequences of one length, as any lengths, beside our kernel for sequences of one length: the ratio of its speed, and whether it is right."""
+    heads, tokens = 2048 // d, sequences * length
+    sizes = {"dtype": "bf16", "heads": heads, "kv-heads": heads, "head-dim": d, "batch": sequences}
+    common = [word for name, size in sizes.items() for word in (f"--{name}", str(size))] + ["--causal"] * causal
+    both = [
+        Kernel(gpu, "attention", common + ["--queries", str(tokens), "--keys", str(tokens), "--varlen"]),
+        Kernel(gpu, "attention", common + ["--queries", str(length), "--keys", str(length), "--layout", "bshd"]),
+    ]
+    q, k, v = (torch.randn((sequences, length, heads, d), device="cuda", dtype=torch.float32).bfloat16() for _ in "qkv")
+    results = [torch.full_like(q, float("nan")) for _ in both]
+    ends = (torch.arange(1, sequences + 1, device="cuda") * length).to(torch.int32)
+    bound = []
+    for kernel, o in zip(both, results):
+        tensors = {"q": q, "k": k, "v": v, "o": o, "query_ends": ends, "key_ends": ends}
+        if kernel.workspace_bytes:
+            tensors["workspace"] = torch.full((kernel.workspace_bytes,), 0xFF, dtype=torch.uint8, device="cuda")
+        bound.append(kernel.bind(tensors))
+    work = [lambda kernel=kernel, one=one: kernel.launch(one) for kernel, one in zip(both, bound)]
+    times = milliseconds([graph([one] * 3) for one in work], 3)
+    exact = torch.nn.functional.scaled_dot_product_attention(*(x.transpose(1, 2)[:1, :2].double() for x in (q, k, v)), is_causal=causal).transpose(1, 2)
+    errors = [(o[:1, :, :2].double() - exact).abs().max().item() for o in results]
+    difference = (results[0].double() - results[1].double()).abs().max().item()
+    passed = errors[0] <= 2 * errors[1] + 1e-3 and difference <= 0.02
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {both[0].launches[-1]['kernel']} {sequences}x{length}x{d} {'causal' if causal else 'full'}: error {errors[0]:.1e} ({errors[1]:.1e});"
+        f" {times[0]:.4f} ms, of one length {times[1]:.4f} ms; {times[1] / times[0]:.3f} of its speed",
+        flush=True,
+    )
+    return times[1] / times[0], passed
+
+
+def table_of_varlen(gpu):
+    """16,384 tokens in sequences of one length."""
+    cases = [(16384 // length, length, d, causal) for d in (64, 128, 256) for causal in (False, True) for length in (1024, 2048, 4096)]
+    rows = [varlen(gpu, *case) for case in cases]
+    ratios = [ratio for ratio, _ in rows]
+    print(f"any lengths: {mean(ratios):.3f} of the speed for one length ({min(ratios):.3f} to {max(ratios):.3f})", flush=True)
+    return all(passed for _, passed in rows)
+
+
 # m, n, k.
 SCALED = [(4096, 7168, 16384), (4096, 4096, 7168), (4096, 24576, 1536), (4096, 7168, 2048), (64, 7168, 16384), (128, 24576, 1536)]
 
@@ -762,11 +804,17 @@ def table_of_block_scaled(gpu):
     return right
 
 
+def table_of_expert_layer(gpu):
+    """A layer of a mixture of experts, from the logits of the router on."""
+    return expert_layer.compare(gpu, Kernel, (graph, milliseconds))
+
+
 TABLES = {
     "attention": table_of_attention,
     "block_scaled": table_of_block_scaled,
     "cross_entropy": table_of_cross_entropy,
     "cublas": table_of_cublas,
+    "expert_layer": table_of_expert_layer,
     "gemm": table_of_gemm,
     "gemv": table_of_gemv,
     "grouped": table_of_grouped,
@@ -774,6 +822,7 @@ TABLES = {
     "norms_backward": table_of_norms_backward,
     "rows": table_of_rows,
     "transpose": table_of_transpose,
+    "varlen": table_of_varlen,
 }
 
 

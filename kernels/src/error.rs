@@ -53,6 +53,23 @@ impl KernelError {
         }
     }
 
+    /// Refuses a number that is not one of those accepted.
+    pub(crate) fn unless(
+        is: bool,
+        what: &'static str,
+        given: impl fmt::Display,
+        accepted: &'static str,
+    ) -> Result<(), KernelError> {
+        if is {
+            return Ok(());
+        }
+        Err(Self::Number {
+            what,
+            given: given.to_string(),
+            accepted,
+        })
+    }
+
     /// Refuses an element type that is not among those `accepted`.
     pub(crate) fn unless_among(
         given: Element,

@@ -14,6 +14,8 @@
 //! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
 //! | [`grouped()`](grouped::grouped) | the products of rows with the matrices of their groups |
 //! | [`block_scaled()`](block_scaled::block_scaled) | products of 8-bit floats with scales of blocks |
+//! | [`quantize()`](quantize::quantize) | 8-bit operands with scales, also of SwiGLU |
+//! | [`experts`] | routing of tokens to experts, rows in their order, weighted sums of rows |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -43,12 +45,14 @@ pub mod block_scaled;
 pub mod cross_entropy;
 pub mod devices;
 mod error;
+pub mod experts;
 pub mod gemm;
 pub mod gemv;
 pub mod grouped;
 mod mainloop;
 pub mod norm;
 mod online;
+pub mod quantize;
 pub mod reduce;
 pub mod rows;
 pub mod select;

@@ -150,6 +150,32 @@ impl RowTile {
         Self::for_result(element, result, cols)
     }
 
+    /// The tile for an architecture and a result with a scale for each 128 elements of a row ([`RmsNorm::blocks`](crate::norm::RmsNorm::blocks)): vectors have 16 bytes, and a step has whole blocks.
+    /// Rows whose length is not a multiple of a vector are read element by element.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::Element;
+    /// use tilewright_kernels::rows::RowTile;
+    ///
+    /// let tile = RowTile::for_blocks(Element::Bf16, Element::E4m3, 100, Arch(89))?;
+    /// assert_eq!((tile.rows, tile.cols, tile.vector), (8, 128, 8));
+    /// # Ok::<(), tilewright_kernels::KernelError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RowTile::new`].
+    pub fn for_blocks(
+        element: Element,
+        result: Element,
+        cols: u64,
+        arch: Arch,
+    ) -> Result<Self, KernelError> {
+        let cols = cols.clamp(128, LONGEST as u64).next_multiple_of(8);
+        Self::for_arch(element, result, cols, arch)
+    }
+
     /// The tile of each block of a cluster that shares a row, from `sm_90` on. A row is read once, into the shared memory of 2, 4 or 8 blocks, or the registers of one.
     ///
     /// ```

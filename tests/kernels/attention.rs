@@ -2,6 +2,7 @@
 
 mod hopper;
 mod options;
+mod varlen;
 
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;

@@ -3,9 +3,11 @@
 mod attention;
 mod block_scaled;
 mod cross_entropy;
+mod experts;
 mod gemv;
 mod grouped;
 mod norm_backward;
+mod quantized;
 mod rows;
 mod transpose;
 

@@ -44,6 +44,16 @@ const fn rms(residual: bool, quantized: Option<Element>) -> RowOperation {
     RowOperation::RmsNorm(RmsNorm {
         residual,
         quantized,
+        blocks: false,
+    })
+}
+
+/// A norm that is quantised with a scale for each 128 elements of a row.
+const fn by_blocks(residual: bool, to: Element) -> RowOperation {
+    RowOperation::RmsNorm(RmsNorm {
+        residual,
+        quantized: Some(to),
+        blocks: true,
     })
 }
 
@@ -92,6 +102,11 @@ tests!(rms_norm, rms(false, None));
 tests!(rms_norm_residual, rms(true, None));
 tests!(rms_norm_s8, rms(false, Some(Element::S8)));
 tests!(rms_norm_residual_e4m3, rms(true, Some(Element::E4m3)));
+tests!(rms_norm_blocks_e4m3, by_blocks(false, Element::E4m3));
+tests!(
+    rms_norm_residual_blocks_e5m2,
+    by_blocks(true, Element::E5m2)
+);
 
 /// Random rows are right.
 fn of(operation: RowOperation, element: Element, rows: u64, cols: u64) {
@@ -197,7 +212,8 @@ fn other_types_are_refused() {
         assert_eq!(error.code(), "element");
         let quantized = rms(false, Some(element));
         let problem = Rows::new(quantized, Element::F32, 1, 10);
-        assert_eq!(problem.kernel(Arch(90)).is_ok(), element == Element::S8);
+        let is_one = [Element::S8, Element::E5m2].contains(&element);
+        assert_eq!(problem.kernel(Arch(90)).is_ok(), is_one);
     }
 }
 

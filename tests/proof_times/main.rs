@@ -29,9 +29,11 @@ use tilewright::codegen::{Arch, Proven};
 use tilewright::host::kernels::{NormBackward, Problem as _, RowOperation, Rows};
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
 use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
+use tilewright::kernels::experts::{Combine, Gather, Route, combine, gather, route};
 use tilewright::kernels::gemm::{Config, Gemm, Operands, PlanError, Schedule, Specialized};
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
+use tilewright::kernels::quantize::{self, Quantize, Source};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
 
@@ -136,6 +138,7 @@ fn rms_norm() {
     let fused = RmsNorm {
         residual: true,
         quantized: Some(Element::E4m3),
+        ..RmsNorm::default()
     };
     on_rows("rms_norm, fused", RowOperation::RmsNorm(fused));
 }
@@ -200,6 +203,45 @@ fn block_scaled() {
             let kernel = block_scaled::block_scaled(problem, block_scaled::ARCH);
             let kernel = kernel.expect("it is proven");
             times.add(kernel.name(), kernel.entry());
+        }
+    }
+    times.assert_within_limit();
+}
+
+#[test]
+fn quantized() {
+    let mut times = Times::new("quantised matrices");
+    for element in ELEMENTS {
+        for scales in quantize::Scales::ALL {
+            for source in [Source::Matrix, Source::Swiglu, Source::Gathered] {
+                let what = Quantize {
+                    source,
+                    ..Quantize::new(element, Element::E4m3, scales)
+                };
+                for columns in [1000, 7168, 131_072] {
+                    if let Ok(kernel) = quantize::quantize(what, columns, Arch(90)) {
+                        times.add(kernel.name(), kernel.entry());
+                    }
+                }
+            }
+        }
+    }
+    times.assert_within_limit();
+}
+
+/// Routing to few and to many experts, and what goes with it.
+#[test]
+fn experts() {
+    let mut times = Times::new("experts");
+    for element in ELEMENTS {
+        for (experts, top) in [(8, 2), (256, 8), (512, 16)] {
+            let kernels = route(Route::new(element, experts, top), Arch(80));
+            let mut kernels = kernels.expect("they are proven");
+            kernels.extend(gather(Gather { element }, Arch(80)));
+            kernels.extend(combine(Combine { element, top }, Arch(80)));
+            for kernel in kernels {
+                times.add(kernel.name(), kernel.entry());
+            }
         }
     }
     times.assert_within_limit();
@@ -301,6 +343,16 @@ fn attention() {
                 };
                 let kernel = hopper::attention(what, tile, hopper::ARCH).expect("proven");
                 times.add(&format!("{what:?}, {tile:?}"), kernel.entry());
+            }
+            let what = Attention {
+                mask,
+                lse: true,
+                group: 4,
+                ..Attention::new(Element::Bf16, head_dim)
+            };
+            let kernels = hopper::varlen(what, hopper::Tile::of_varlen(what), hopper::ARCH);
+            for kernel in kernels.expect("they are proven") {
+                times.add(&format!("{}, {what:?}", kernel.name()), kernel.entry());
             }
         }
     }

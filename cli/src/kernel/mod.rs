@@ -4,8 +4,10 @@
 
 mod asked;
 mod block_scaled;
+mod experts;
 mod grouped;
 mod options;
+mod quantize;
 mod report;
 mod tune;
 
@@ -80,7 +82,7 @@ fn list(json: bool) -> ExitCode {
         output::print_json(&all.collect());
     } else {
         for (name, about) in kernels {
-            output::print_line(&format!("{name:<11} {about}"));
+            output::print_line(&format!("{name:<13} {about}"));
         }
     }
     ExitCode::SUCCESS

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed,
+    CrossEntropy, Design, FewRows, Heads, NormBackward, RowOperation, Rows, Transposed, Varlen,
 };
 use tilewright::kernels::KernelError;
 use tilewright::kernels::attention::{self, Align, Attention, Mask, Order, Tile, hopper};
@@ -16,11 +16,13 @@ use tilewright::kernels::norm::{self, Norm, RmsNorm};
 use tilewright::kernels::{rows, transpose};
 
 use super::block_scaled::BlockScaledArgs;
+use super::experts::{CombineArgs, GatherArgs, RouteArgs};
 use super::grouped::GroupedArgs;
+use super::quantize::QuantizeArgs;
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, softmax, cross entropy, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, routing to experts, quantised matrices, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -40,16 +42,24 @@ pub(super) enum Kernel {
     Attention(AttentionArgs),
     /// Products of 8-bit floats with scales of blocks or of rows
     BlockScaled(BlockScaledArgs),
+    /// Weighted sums of rows, as a mixture of experts has them behind its products
+    CombineRows(CombineArgs),
     /// Cross entropy of each row of logits, and its gradient
     CrossEntropy(RowArgs),
+    /// Rows in the order of the experts of their tokens
+    GatherRows(GatherArgs),
     /// The product of up to 16 rows with a large matrix: y = activation(α·x·wᵀ + β·y + bias)
     Gemv(GemvArgs),
     /// Products of rows with the matrix of their group, as a mixture of experts has them
     Grouped(GroupedArgs),
     /// Layer norm of each row: (x − mean)·w/√(variance + eps) + b, and its backward
     LayerNorm(LayerNormArgs),
+    /// A matrix in an 8-bit type with a scale for each row or block, also of a norm or of SwiGLU
+    Quantize(QuantizeArgs),
     /// RMS norm of each row: x·w/√(mean of x² + eps), also with a residual, also quantised, and its backward
     RmsNorm(RmsNormArgs),
+    /// The experts of each token, their weights, and the order of rows by experts
+    Route(RouteArgs),
     /// The sum of each row
     RowSums(RowArgs),
     /// Softmax of each row
@@ -246,6 +256,7 @@ impl RmsNormArgs {
         self.rows.of(RowOperation::RmsNorm(RmsNorm {
             residual: self.residual,
             quantized: self.quantize,
+            blocks: false,
         }))
     }
 }
@@ -358,6 +369,9 @@ pub(super) struct AttentionArgs {
     /// Store the logarithm of each row's sum, the tensor `lse`
     #[arg(long)]
     lse: bool,
+    /// Sequences of any lengths one after another: tensors of (token, head, d), queries and keys of all sequences, whose ends on the device are uneven by the seed (Hopper)
+    #[arg(long, conflicts_with_all = ["layout", "tune", "warps"])]
+    pub(super) varlen: bool,
     /// The order of the modes of q, k, v and o
     #[arg(long, value_enum, default_value = "bhsd")]
     layout: OrderName,
@@ -447,6 +461,46 @@ impl AttentionArgs {
         })
     }
 
+    /// The problem for sequences of any lengths.
+    pub(super) fn varlen(&self) -> Result<Varlen, KernelError> {
+        let Heads {
+            what,
+            batch,
+            kv_heads,
+            queries,
+            keys,
+            ..
+        } = self.problem()?;
+        if self.design == DesignName::Portable {
+            return Err(KernelError::Number {
+                what: "design for sequences of any lengths",
+                given: "portable".to_owned(),
+                accepted: "hopper",
+            });
+        }
+        let tile = self.tile(hopper::Tile::of_varlen(what));
+        Ok(Varlen {
+            what,
+            tile,
+            sequences: batch,
+            kv_heads,
+            queries,
+            keys,
+        })
+    }
+
+    /// The tile for Hopper, with the options that are given.
+    fn tile(&self, tile: hopper::Tile) -> hopper::Tile {
+        // What is no multiple of 64 is no number of warpgroups, and refused.
+        let groups = |m: i64| if m % 64 == 0 { m / 64 } else { -1 };
+        hopper::Tile {
+            warpgroups: self.tile_queries.map_or(tile.warpgroups, groups),
+            keys: self.tile_keys.unwrap_or(tile.keys),
+            stages: self.stages.unwrap_or(tile.stages),
+            ping_pong: self.ping_pong.unwrap_or(tile.ping_pong),
+        }
+    }
+
     fn design_of(&self, what: Attention) -> Design {
         let tile = [self.tile_queries, self.tile_keys, self.warps, self.stages];
         let given = tile.iter().any(Option::is_some);
@@ -454,17 +508,7 @@ impl AttentionArgs {
             DesignName::Auto if self.ping_pong.is_none() && !given => Design::Auto,
             DesignName::Auto if self.ping_pong.is_none() => self.portable(what),
             DesignName::Portable => self.portable(what),
-            _ => {
-                let tile = hopper::Tile::of(what);
-                // What is no multiple of 64 is no number of warpgroups, and refused.
-                let groups = |m: i64| if m % 64 == 0 { m / 64 } else { -1 };
-                Design::Hopper(hopper::Tile {
-                    warpgroups: self.tile_queries.map_or(tile.warpgroups, groups),
-                    keys: self.tile_keys.unwrap_or(tile.keys),
-                    stages: self.stages.unwrap_or(tile.stages),
-                    ping_pong: self.ping_pong.unwrap_or(tile.ping_pong),
-                })
-            }
+            _ => Design::Hopper(self.tile(hopper::Tile::of(what))),
         }
     }
 

@@ -138,16 +138,11 @@ impl Kernel {
         &mut self,
         name: &str,
         element: Element,
-        [rows, columns]: [Expr; 2],
+        extents: [Expr; 2],
         pitch: Expr,
     ) -> View {
         self.at_line();
-        let stated = self.assume(columns, Cmp::Le, pitch, "rows of an input do not overlap");
-        if let Err(error) = stated {
-            self.mistake(error.to_string());
-        }
-        let strides = vec![Stride::Value(pitch), Stride::Fixed(1)];
-        self.tensor(name, element, &[rows, columns], strides, Role::Input)
+        self.pitched((name, Role::Input), element, extents, pitch)
     }
 
     /// A matrix (or a tensor of any rank) in global memory of which the kernel writes every element exactly once: packed, its last mode contiguous.
@@ -166,6 +161,54 @@ impl Kernel {
     pub fn output(&mut self, name: &str, element: Element, extents: &[Expr]) -> View {
         self.at_line();
         self.packed(name, element, extents, Role::Output)
+    }
+
+    /// A matrix in global memory of which the kernel writes every element exactly once, whose rows are `pitch` elements apart: at least as many as the columns, which a launch is held to. What is
+    /// between two rows is not written.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Element, Kernel};
+    ///
+    /// // The index of its column in each element of a matrix.
+    /// let mut k = Kernel::new("columns", 128);
+    /// let [rows, cols, pitch] = ["rows", "cols", "pitch"].map(|name| k.size(name, 1 << 15));
+    /// let y = k.pitched_output("y", Element::S32, [rows, cols], pitch);
+    /// let (block, row, thread) = (k.tiles(Axis::X, cols, 128)?, k.tiles(Axis::Y, rows, 1)?, k.thread());
+    /// let column = k.linear(&[(128, block), (1, thread)], 0);
+    /// let value = layout_codegen::value::S32::index(&mut k, column);
+    /// y.store(&mut k, &[row, column], value)?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn pitched_output(
+        &mut self,
+        name: &str,
+        element: Element,
+        extents: [Expr; 2],
+        pitch: Expr,
+    ) -> View {
+        self.at_line();
+        self.pitched((name, Role::Output), element, extents, pitch)
+    }
+
+    fn pitched(
+        &mut self,
+        (name, role): (&str, Role),
+        element: Element,
+        [rows, columns]: [Expr; 2],
+        pitch: Expr,
+    ) -> View {
+        let reason = match role {
+            Role::Input => "rows of an input do not overlap",
+            _ => "rows of an output do not overlap",
+        };
+        if let Err(error) = self.assume(columns, Cmp::Le, pitch, reason) {
+            self.mistake(error.to_string());
+        }
+        let strides = vec![Stride::Value(pitch), Stride::Fixed(1)];
+        self.tensor(name, element, &[rows, columns], strides, role)
     }
 
     /// A matrix (or a tensor of any rank) in global memory of which the kernel writes some elements, each at most once, or combines elements with values by
@@ -483,13 +526,63 @@ impl Kernel {
         let count = u64::try_from(count.max(1)).unwrap_or(u64::MAX / 16);
         let index = self.block_index(axis, self.whole_clusters(axis, count));
         self.tiling(index, extent, tile);
-        if tile == 1 && self.cluster[axis as usize] == 1 {
-            // There is a block for each element: its own is inside.
-            let one = self.pool.constant(1);
-            let next = self.pool.add(index, one);
-            self.kept_by_launch(next, extent);
+        if tile == 1 {
+            self.block_is_inside(axis, index, extent);
         }
         Ok(index)
+    }
+
+    /// [`Kernel::tiles`], and how many tiles there are: the extent of an output with one element for each tile, such as a scale of it. The index is inside of that.
+    ///
+    /// ```
+    /// use layout_codegen::Arch;
+    /// use layout_codegen::ir::{Axis, Cmp, Element, Kernel};
+    /// use layout_codegen::value::Predicate;
+    /// use layout_codegen::view::Combine;
+    /// use layout_core::Layout;
+    ///
+    /// // The sum of each 128 elements.
+    /// let mut k = Kernel::new("sums", 128);
+    /// let n = k.size("n", 1 << 20);
+    /// let [block, blocks] = k.counted_tiles(Axis::X, n, 128)?;
+    /// let (x, y) = (k.input("x", Element::F32, &[n]), k.output("y", Element::F32, &[blocks]));
+    /// let (thread, zero) = (k.thread(), k.constant(0));
+    /// let i = k.linear(&[(128, block), (1, thread)], 0);
+    /// let own = x.load::<f32>(&mut k, &[i])?;
+    /// let sum = k.reduce(own, &Layout::parse("128:0")?, Combine::Add)?;
+    /// let first = Predicate::of(&mut k, thread, Cmp::Eq, zero);
+    /// k.when(first, |k| y.store(k, &[block], sum))?;
+    /// assert_eq!(k.build(Arch(80))?.proof.covered, ["y"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Kernel::tiles`].
+    #[track_caller]
+    pub fn counted_tiles(
+        &mut self,
+        axis: Axis,
+        extent: Expr,
+        tile: i64,
+    ) -> Result<[Expr; 2], ViewError> {
+        self.at_line();
+        let index = self.tiles(axis, extent, tile)?;
+        let count = self.tiles_in(extent, tile)?;
+        if tile > 1 {
+            self.tiling(index, count, 1);
+            self.block_is_inside(axis, index, count);
+        }
+        Ok([index, count])
+    }
+
+    /// There is a block for each of `count` tiles: its own is inside.
+    fn block_is_inside(&mut self, axis: Axis, index: Expr, count: Expr) {
+        if self.cluster[axis as usize] == 1 {
+            let one = self.pool.constant(1);
+            let next = self.pool.add(index, one);
+            self.kept_by_launch(next, count);
+        }
     }
 }
 

@@ -19,9 +19,11 @@ use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, TiledMma, atoms};
 
 use super::softmax::{Rows, Softmax};
-use super::tensors::Tensors;
+use super::tensors::{Tensors, VARLEN_SIZES};
 use super::{Attention, keys_of_a_step, numbers};
 use crate::KernelError;
+use crate::grouped::Kind;
+use crate::grouped::table::{Names, table};
 
 /// The architecture that has these instructions.
 pub const ARCH: Arch = Arch(90);
@@ -53,6 +55,16 @@ impl Tile {
             keys,
             stages: 2,
             ping_pong: true,
+        }
+    }
+
+    /// The same for [sequences of any lengths](varlen), which need registers for where a sequence begins.
+    pub fn of_varlen(what: Attention) -> Self {
+        let tile = Self::of(what);
+        Self {
+            warpgroups: tile.warpgroups.min(2),
+            keys: tile.keys.min(160),
+            ..tile
         }
     }
 
@@ -112,16 +124,74 @@ struct Parts {
 /// that does not fit shared memory, and for another architecture than [`ARCH`].
 pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, KernelError> {
     validate(&what, tile, arch)?;
+    let name = format!("attention_hopper_{}_{}", what.element, what.head_dim);
+    forward(&name, what, tile, arch, |k, m| {
+        Tensors::declare(k, &what, m, true)
+    })
+}
+
+/// The kernels of attention over sequences of any lengths one after another: q is queries × heads × d, k and v are keys × heads × d, of all sequences. Sequence s has the rows from
+/// `query_ends[s − 1]` to `query_ends[s]`, and keys by `key_ends`; ends are limited to the number of rows, do not decrease, and stay on the device. They are the offsets of `FlashAttention`'s
+/// `varlen` interface without the first, 0.
+///
+/// * `attention_tiles_<m>(queries, sequences, query_ends, tile_row, tile_group, row_tile)` finds the tiles of the queries, as [grouped products](mod@crate::grouped) do.
+/// * `attention_varlen_<element>_<head_dim>(queries, sequences, kv_heads, keys, tile_row, tile_group, row_tile, query_ends, key_ends, q, k, v, o)`; `lse` is heads × queries.
+///
+/// What is in between is a workspace of three arrays of queries + sequences + 1 numbers of s32. Rows that no sequence has keep what they held.
+///
+/// ```
+/// use layout_codegen::ir::Element;
+/// use tilewright_kernels::attention::Attention;
+/// use tilewright_kernels::attention::hopper::{ARCH, Tile, varlen};
+///
+/// let what = Attention::new(Element::Bf16, 128);
+/// let [tiles, attention] = &varlen(what, Tile::of_varlen(what), ARCH)?[..] else { unreachable!() };
+/// assert_eq!(attention.name(), "attention_varlen_bf16_128");
+/// # let _ = tiles;
+/// # Ok::<(), tilewright_kernels::KernelError>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`attention`]; [`KernelError::Number`] for other warpgroups than 1 or 2.
+pub fn varlen(what: Attention, tile: Tile, arch: Arch) -> Result<Vec<Proven>, KernelError> {
+    validate(&what, tile, arch)?;
+    numbers(&[(
+        "consumer warpgroups for sequences of any lengths",
+        tile.warpgroups,
+        tile.warpgroups <= 2,
+        "1 or 2",
+    )])?;
+    let m = 64 * tile.warpgroups;
+    let names = Names {
+        kernel: format!("attention_tiles_{m}"),
+        sizes: VARLEN_SIZES,
+        of_groups: "query_ends",
+    };
+    let name = format!("attention_varlen_{}_{}", what.element, what.head_dim);
+    Ok(vec![
+        table(&names, Kind::Offsets, m, arch)?,
+        forward(&name, what, tile, arch, |k, m| {
+            Tensors::declare_varlen(k, &what, m)
+        })?,
+    ])
+}
+
+/// The kernel of attention, with its arguments as `declare` gives them for `m` queries of a block.
+fn forward(
+    name: &str,
+    what: Attention,
+    tile: Tile,
+    arch: Arch,
+    declare: impl FnOnce(&mut Kernel, i64) -> Result<Tensors, ViewError>,
+) -> Result<Proven, KernelError> {
     let (element, d, of_values) = (what.element, what.head_dim, what.value_dim);
     let (n, groups) = (tile.keys, tile.warpgroups);
     let m = 64 * groups;
-    let mut k = Kernel::new(
-        &format!("attention_hopper_{element}_{d}"),
-        128 * (groups as u32 + 1),
-    );
-    let tensors = Tensors::declare(&mut k, &what, m, true)?;
+    let mut k = Kernel::new(name, 128 * (groups as u32 + 1));
+    let tensors = declare(&mut k, m)?;
     let (i, zero) = (tensors.i, k.constant(0));
-    let first_query = k.linear(&[(m, i)], 0);
+    let first_query = k.linear(&[(m, i), (1, tensors.begin)], 0);
     let [first, steps] = tensors.masked.tiles(&mut k, (first_query, m), n)?;
     // The first step comes before the loop. Without keys its tile is outside of the arrays: zeros.
     let tiles = k.tiles_in(tensors.masked.keys, n)?;
@@ -194,7 +264,8 @@ pub fn attention(what: Attention, tile: Tile, arch: Arch) -> Result<Proven, Kern
                 parts.tensors.store_lse(k, (rows, i), &o, &logarithm)?;
             }
             let rounded = sums.convert(k, element)?;
-            k.store_fragment(&o.vectors(k, 2)?, &rounded)
+            let o = parts.tensors.owned(k, (rows, i), &o.vectors(k, 2)?)?;
+            k.store_fragment(&o, &rounded)
         })?;
     }
 
@@ -331,7 +402,7 @@ impl Parts {
     fn place(&self, k: &mut Kernel, (i, step): (Expr, Expr)) -> [Expr; 2] {
         let [m, n] = self.tile;
         [
-            k.linear(&[(m, i)], 0),
+            k.linear(&[(m, i), (1, self.tensors.begin)], 0),
             k.linear(&[(n, self.first), (n, step)], 0),
         ]
     }

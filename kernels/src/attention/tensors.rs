@@ -3,6 +3,7 @@
 //! ```text
 //! (batch, head, sequence)     [batch, heads, rows, d]      a block's rows at [b, h]
 //! (batch, sequence, head)     [batch, rows, heads · d]     a block's rows at [b], columns of d elements
+//! sequences one after another [rows, heads · d]            a block's rows from the first of its tile, or sequence, on
 //! ```
 
 use layout_codegen::index::Expr;
@@ -12,20 +13,34 @@ use layout_codegen::view::{Fragment, Partition, View, ViewError};
 
 use super::mask::Masked;
 use super::{Attention, BATCHES, HEADS, MOST, Order};
+use crate::grouped::{Kind, MOST_GROUPS, MOST_ROWS, Sizes};
+
+/// The names of the number of queries of all sequences, and of sequences.
+pub(super) const VARLEN_SIZES: [&str; 2] = ["queries", "sequences"];
 
 /// The sizes, the block's place among them, and the tensors.
 pub(super) struct Tensors {
-    /// Which m queries the block has, and of which head.
+    /// Which m queries the block has, from query `begin` of its sequence on.
     pub(super) i: Expr,
+    pub(super) begin: Expr,
     pub(super) masked: Masked,
     pub(super) q: Part,
     pub(super) key: Part,
     pub(super) value: Part,
     pub(super) o: Part,
-    batch: Expr,
+    /// The sequence, unless sequences lie one after another.
+    batch: Option<Expr>,
     head: Expr,
     sinks: Option<View>,
     lse: Option<View>,
+    owner: Option<Owner>,
+}
+
+/// Of sequences one after another: the tile of a block, its first row of all, and of each row the tile that owns it.
+struct Owner {
+    tile: Expr,
+    row: Expr,
+    row_tile: View,
 }
 
 /// The matrix of a head in a tensor.
@@ -33,6 +48,8 @@ pub(super) struct Tensors {
 pub(super) struct Part {
     view: View,
     slice: Vec<Expr>,
+    /// The row that tiles are counted from, if it is not the first.
+    from: Option<Expr>,
     column: Expr,
     width: i64,
 }
@@ -40,9 +57,12 @@ pub(super) struct Part {
 impl Part {
     /// Tile `row` of `rows` rows.
     pub(super) fn tile(&self, k: &mut Kernel, rows: i64, row: Expr) -> Result<View, ViewError> {
-        self.view
-            .slice(k, &self.slice)?
-            .tile(k, &[rows, self.width], &[row, self.column])
+        let mut view = self.view.slice(k, &self.slice)?;
+        if let Some(from) = self.from {
+            let zero = k.constant(0);
+            view = view.at(k, &[from, zero])?;
+        }
+        view.tile(k, &[rows, self.width], &[row, self.column])
     }
 }
 
@@ -94,6 +114,7 @@ impl Tensors {
             Part {
                 view,
                 slice,
+                from: None,
                 column,
                 width,
             }
@@ -113,16 +134,144 @@ impl Tensors {
         };
         Ok(Self {
             i,
+            begin: k.constant(0),
             masked,
             q,
             key,
             value,
             o,
-            batch,
+            batch: Some(batch),
             head,
             sinks,
             lse,
+            owner: None,
         })
+    }
+
+    /// Declares the arguments of a kernel for sequences one after another, of which a block has a tile of `m` queries: (token, head, d), and the tiles as the
+    /// [table](crate::grouped::table) of the ends of the sequences has them.
+    pub(super) fn declare_varlen(
+        k: &mut Kernel,
+        what: &Attention,
+        m: i64,
+    ) -> Result<Self, ViewError> {
+        let group = what.group;
+        let sizes = Sizes::declare(k, Kind::Offsets, VARLEN_SIZES);
+        let (queries, sequences) = (sizes.rows, sizes.groups);
+        let (kv_heads, keys) = (k.size("kv_heads", HEADS / group), k.size("keys", MOST_ROWS));
+        let heads = k.scale(kv_heads, group);
+        let table = ["tile_row", "tile_group", "row_tile"];
+        let [tile_row, tile_group, row_tile] =
+            table.map(|name| k.input(name, Element::S32, &[sizes.table]));
+        let ends = ["query_ends", "key_ends"].map(|name| k.input(name, Element::S32, &[sequences]));
+
+        // There are no more tiles than this, and none without queries; what a block behind the last finds in the table is nobody's.
+        let whole = k.tiles_in(queries, m)?;
+        let some = k.tiles_in(queries, MOST_ROWS)?;
+        let partial = k.mul(sequences, some);
+        let tiles = k.add(whole, partial);
+        let tile = k.tiles(Axis::X, tiles, 1)?;
+        let head = k.tiles(Axis::Y, heads, 1)?;
+        let kv_head = k.div(head, group);
+        let number = |k: &mut Kernel, of: &View, at: Expr, most: i64| -> Result<Expr, ViewError> {
+            let number = of.load::<i32>(k, &[at])?.to_index(k);
+            Ok(k.clamp(number, 0, most))
+        };
+        let row = number(k, &tile_row, tile, MOST_ROWS)?;
+        let sequence = number(k, &tile_group, tile, MOST_GROUPS - 1)?;
+        let before = k.linear(&[(1, sequence)], -1);
+        let mut bounds = Vec::new();
+        for (ends, all) in ends.iter().zip([queries, keys]) {
+            let mut bound = [
+                number(k, ends, before, MOST_ROWS)?,
+                number(k, ends, sequence, MOST_ROWS)?,
+            ];
+            for x in &mut bound {
+                *x = k.smaller(*x, all);
+            }
+            let length = k.linear(&[(1, bound[1]), (-1, bound[0])], 0);
+            bounds.push([bound[0], k.clamp(length, 0, MOST_ROWS)]);
+        }
+        let ([first_query, of_queries], [first_key, of_keys]) = (bounds[0], bounds[1]);
+        let begin = k.linear(&[(1, row), (-1, first_query)], 0);
+        let begin = k.clamp(begin, 0, MOST_ROWS);
+
+        let (d, of_values) = (what.head_dim, what.value_dim);
+        let part = |k: &mut Kernel,
+                    name,
+                    output: bool,
+                    (rows, from): (Expr, Expr),
+                    (count, head),
+                    width| {
+            let extents = [rows, k.scale(count, width)];
+            let view = if output {
+                k.partial_output(name, what.element, &extents)
+            } else {
+                k.input(name, what.element, &extents)
+            };
+            Part {
+                view,
+                slice: Vec::new(),
+                from: Some(from),
+                column: head,
+                width,
+            }
+        };
+        let q = part(k, "q", false, (queries, row), (heads, head), d);
+        let key = part(k, "k", false, (keys, first_key), (kv_heads, kv_head), d);
+        let value = part(
+            k,
+            "v",
+            false,
+            (keys, first_key),
+            (kv_heads, kv_head),
+            of_values,
+        );
+        let sinks = what.sinks.then(|| k.input("sinks", Element::F32, &[heads]));
+        let o = part(k, "o", true, (queries, row), (heads, head), of_values);
+        let extents = [heads, queries];
+        let lse = what
+            .lse
+            .then(|| k.partial_output("lse", Element::F32, &extents));
+        Ok(Self {
+            i: k.constant(0),
+            begin,
+            masked: Masked {
+                mask: what.mask,
+                queries: of_queries,
+                keys: of_keys,
+            },
+            q,
+            key,
+            value,
+            o,
+            batch: None,
+            head,
+            sinks,
+            lse,
+            owner: Some(Owner {
+                tile,
+                row,
+                row_tile,
+            }),
+        })
+    }
+
+    /// The share of tile `row` of `rows` queries, of those that the block has.
+    pub(super) fn owned(
+        &self,
+        k: &mut Kernel,
+        (rows, row): (i64, Expr),
+        to: &Partition,
+    ) -> Result<Partition, ViewError> {
+        let Some(owner) = &self.owner else {
+            return Ok(to.clone());
+        };
+        let owners = owner
+            .row_tile
+            .at(k, &[owner.row])?
+            .tile(k, &[rows], &[row])?;
+        to.where_equal(k, 0, &owners, owner.tile)
     }
 
     /// The score of the head's sink.
@@ -140,10 +289,14 @@ impl Tensors {
         logarithm: &Fragment,
     ) -> Result<(), ViewError> {
         let Some(lse) = &self.lse else { return Ok(()) };
-        let lse = lse
-            .slice(k, &[self.batch, self.head])?
-            .tile(k, &[rows], &[row])?;
+        let at: Vec<Expr> = self.batch.into_iter().chain([self.head]).collect();
+        let mut lse = lse.slice(k, &at)?;
+        if let Some(owner) = &self.owner {
+            lse = lse.at(k, &[owner.row])?;
+        }
+        let lse = lse.tile(k, &[rows], &[row])?;
         let lse = o.along(k, 0, &lse)?;
+        let lse = self.owned(k, (rows, row), &lse)?;
         k.store_fragment(&lse, logarithm)
     }
 }

@@ -24,7 +24,7 @@
 //! [`Partition::where_equal`]: layout_codegen::view::Partition::where_equal
 
 mod product;
-mod table;
+pub(crate) mod table;
 
 use std::fmt;
 
@@ -35,6 +35,7 @@ use layout_codegen::{Arch, Proven};
 
 use crate::KernelError;
 use crate::block_scaled::{BLOCK, Scales};
+use table::Names;
 
 /// The architecture that has the instructions of these kernels.
 pub const ARCH: Arch = Arch(90);
@@ -216,28 +217,36 @@ impl Grouped {
 /// [`KernelError::Element`] and [`KernelError::Number`] for what the fields do not allow; [`KernelError::View`] and [`KernelError::Proof`] for a tile that does not fit shared memory or registers.
 pub fn grouped(what: Grouped, arch: Arch) -> Result<Vec<Proven>, KernelError> {
     what.validate(arch)?;
+    let names = Names {
+        kernel: format!("grouped_tiles_{}_{}", what.kind, what.tile.m),
+        sizes: SIZES,
+        of_groups: what.kind.tensor(),
+    };
     Ok(vec![
-        table::table(what.kind, what.tile.m, arch)?,
+        table::table(&names, what.kind, what.tile.m, arch)?,
         product::product(&what, arch)?,
     ])
 }
 
+/// The names of the number of rows, and of groups.
+const SIZES: [&str; 2] = ["m", "groups"];
+
 /// The sizes that both kernels have: groups, rows of all groups, and elements of each array of the table.
-struct Sizes {
+pub(crate) struct Sizes {
     /// m: of a group, or of all.
     m: Expr,
-    groups: Expr,
-    rows: Expr,
-    table: Expr,
+    pub(crate) groups: Expr,
+    pub(crate) rows: Expr,
+    pub(crate) table: Expr,
 }
 
 impl Sizes {
-    fn declare(k: &mut Kernel, kind: Kind) -> Self {
+    pub(crate) fn declare(k: &mut Kernel, kind: Kind, [m, groups]: [&str; 2]) -> Self {
         let most = match kind {
             Kind::Offsets => MOST_ROWS,
             Kind::Masked => MOST,
         };
-        let (m, groups) = (k.size("m", most), k.size("groups", MOST_GROUPS));
+        let (m, groups) = (k.size(m, most), k.size(groups, MOST_GROUPS));
         let rows = match kind {
             Kind::Offsets => m,
             Kind::Masked => k.mul(groups, m),

@@ -8,7 +8,9 @@ use layout_codegen::view::{Fragment, View, ViewError};
 use layout_codegen::{Arch, Proven};
 use layout_core::{Layout, Swizzle, Swizzled, TiledMma, atoms};
 
-use super::{Done, Grouped, Kind, MOST, MOST_GROUPS, MOST_K, MOST_ROWS, MOST_SCALES, Sizes, Tile};
+use super::{
+    Done, Grouped, Kind, MOST, MOST_GROUPS, MOST_K, MOST_ROWS, MOST_SCALES, SIZES, Sizes, Tile,
+};
 use crate::KernelError;
 use crate::block_scaled::{BLOCK, Scales};
 use crate::mainloop::{self, MainLoop};
@@ -101,7 +103,7 @@ impl Parts {
             n: tn,
             stages,
         } = what.tile;
-        let sizes = Sizes::declare(k, what.kind);
+        let sizes = Sizes::declare(k, what.kind, SIZES);
         let (n, depth) = (k.size("n", MOST), k.size("k", MOST_K));
         let table = ["tile_row", "tile_group", "row_tile"];
         let [tile_row, tile_group, row_tile] =

@@ -97,11 +97,25 @@ fn numbers(k: &mut Kernel, name: &str, count: i64) -> Result<View, KernelError> 
     Ok(k.shared(name, Element::S32, &layout)?)
 }
 
-/// The kernel `grouped_tiles_<kind>_<rows of a tile>(m, groups, offsets, tile_row, tile_group, row_tile)`.
-pub(super) fn table(kind: Kind, tile: i64, arch: Arch) -> Result<Proven, KernelError> {
-    let mut k = Kernel::new(&format!("grouped_tiles_{kind}_{tile}"), THREADS as u32);
-    let sizes = Sizes::declare(&mut k, kind);
-    let of_groups = k.input(kind.tensor(), Element::S32, &[sizes.groups]);
+/// What the table's kernel and its parameters are called.
+pub(crate) struct Names {
+    pub(crate) kernel: String,
+    /// The number of rows, and of groups.
+    pub(crate) sizes: [&'static str; 2],
+    /// The ends of groups, or their counts.
+    pub(crate) of_groups: &'static str,
+}
+
+/// The kernel `<name>(m, groups, offsets, tile_row, tile_group, row_tile)` for tiles of `tile` rows, a power of two.
+pub(crate) fn table(
+    names: &Names,
+    kind: Kind,
+    tile: i64,
+    arch: Arch,
+) -> Result<Proven, KernelError> {
+    let mut k = Kernel::new(&names.kernel, THREADS as u32);
+    let sizes = Sizes::declare(&mut k, kind, names.sizes);
+    let of_groups = k.input(names.of_groups, Element::S32, &[sizes.groups]);
     let [tile_row, tile_group, row_tile] = ["tile_row", "tile_group", "row_tile"]
         .map(|name| k.output(name, Element::S32, &[sizes.table]));
     let begins = Running::declare(&mut k, "begins")?;

@@ -2,6 +2,7 @@
 
 mod backward;
 mod layer;
+mod quantized;
 mod rms;
 mod steps;
 

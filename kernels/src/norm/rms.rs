@@ -11,10 +11,11 @@
 //! Two variants, alone or together, save passes over memory in a transformer:
 //!
 //! * **residual**: the row that is normed is h = x + r, rounded to the type of x and stored, as two kernels would do it.
-//! * **quantised**: y is e4m3 or s8, divided by the scale of its row with which the largest magnitude becomes 448 or 127; the scale is an output in f32, and y·scale is the norm.
+//! * **quantised**: y is e4m3, e5m2 or s8, divided by the scale of its row with which the largest magnitude becomes 448, 57,344 or 127; the scale is an output in f32, and y·scale is the norm. With
+//!   [`RmsNorm::blocks`] each 128 elements of a row have a scale, as operand a of a [product with scales](crate::block_scaled). The scale of zeros is 1.
 //!
 //! NaN and infinities as the formula has them, and PyTorch on a CPU: a row with NaN gives NaN, and ∞ gives NaN where it stands and 0 elsewhere. PyTorch's
-//! kernel for GPUs does the same in rows whose length is a multiple of 4, and gives NaN in the whole row otherwise. Quantised, such a row has NaN for its scale.
+//! kernel for GPUs does the same in rows whose length is a multiple of 4, and gives NaN in the whole row otherwise. Quantised, such a row has NaN for its scale, or such a block.
 
 use layout_codegen::index::Expr;
 use layout_codegen::ir::{Axis, Element, Kernel};
@@ -22,8 +23,10 @@ use layout_codegen::value::{F32, S32};
 use layout_codegen::view::{Combine, Fragment, ViewError};
 use layout_codegen::{Arch, Proven};
 
+use super::quantized::{self, Scales};
 use super::steps::{Steps, in_f32};
 use crate::KernelError;
+use crate::quantize::{divided, larger};
 use crate::rows::{MOST_ROWS, Row, RowTile};
 
 /// Variants of the RMS norm; the default is the plain one.
@@ -35,7 +38,7 @@ use crate::rows::{MOST_ROWS, Row, RowTile};
 /// use tilewright_kernels::rows::RowTile;
 ///
 /// let tile = RowTile::new(Element::Bf16, 4096)?;
-/// let fused = RmsNorm { residual: true, quantized: Some(Element::S8) };
+/// let fused = RmsNorm { residual: true, quantized: Some(Element::S8), ..RmsNorm::default() };
 /// let kernel = rms_norm(&tile, fused, Arch(80))?;
 /// assert_eq!(kernel.name(), "rms_norm_residual_bf16_s8");
 /// assert_eq!(kernel.proof.covered, ["h", "y", "scale"]);
@@ -45,39 +48,42 @@ use crate::rows::{MOST_ROWS, Row, RowTile};
 pub struct RmsNorm {
     /// What is normed is h = x + r, which is stored.
     pub residual: bool,
-    /// The type that y is quantised to, e4m3 (from `sm_89`) or s8, with one scale a row.
+    /// The type that y is quantised to: e4m3, e5m2 (from `sm_89`) or s8.
     pub quantized: Option<Element>,
+    /// There is a scale for each 128 elements of a row, and not for each row: (rows, cols/128) with strides (1, `ld_scale`). The tile is that of [`RowTile::for_blocks`].
+    pub blocks: bool,
 }
 
 /// The types that y can be quantised to.
-pub const QUANTIZED: [Element; 2] = [Element::E4m3, Element::S8];
+pub const QUANTIZED: [Element; 3] = [Element::E4m3, Element::E5m2, Element::S8];
 
 impl RmsNorm {
-    /// The largest magnitude of quantised numbers.
-    fn largest(to: Element) -> f32 {
-        if to == Element::S8 { 127.0 } else { 448.0 }
-    }
-
     fn name(self, element: Element) -> String {
         let residual = if self.residual { "_residual" } else { "" };
         let to = self.quantized.map_or(String::new(), |to| format!("_{to}"));
-        format!("rms_norm{residual}_{element}{to}")
+        let blocks = if self.blocks { "_1x128" } else { "" };
+        format!("rms_norm{residual}_{element}{to}{blocks}")
     }
 }
 
 /// The kernel `rms_norm_<element>(rows, cols, x, y, w, eps)`; with a residual there are r and h behind x, and quantised there is scale behind y and the tile is that of
-/// [`RowTile::for_result`].
+/// [`RowTile::for_result`]. With scales of blocks there is `ld_scale` before scale, and the tile is that of [`RowTile::for_blocks`].
 ///
 /// # Errors
 ///
-/// [`KernelError::Element`] for other types to quantise to than e4m3 and s8, [`KernelError::Proof`] for an architecture that lacks an instruction.
+/// [`KernelError::Element`] for other types to quantise to than e4m3, e5m2 and s8, [`KernelError::Number`] for scales of blocks with another tile or without a type to quantise to,
+/// [`KernelError::Proof`] for an architecture that lacks an instruction.
 pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, KernelError> {
     let element = tile.element;
     if let Some(to) = variant.quantized {
         KernelError::unless_among(to, &QUANTIZED)?;
     }
+    if variant.blocks {
+        quantized::validate(tile, variant)?;
+    }
     let mut k = tile.kernel(&variant.name(element));
     let (rows, cols) = (k.size("rows", MOST_ROWS), k.size("cols", tile.most));
+    let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
     let x = k.input("x", element, &[rows, cols]);
     let residual = variant.residual.then(|| {
         let r = k.input("r", element, &[rows, cols]);
@@ -85,12 +91,13 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
     });
     let result = variant.quantized.unwrap_or(element);
     let y = k.output("y", result, &[rows, cols]);
-    let scales = variant
-        .quantized
-        .map(|_| k.output("scale", Element::F32, &[rows]));
+    let scales = match variant.quantized {
+        None => None,
+        Some(to) if variant.blocks => Some(Scales::of_blocks(&mut k, to, [rows, cols])?),
+        Some(to) => Some(Scales::of_rows(&mut k, to, rows)),
+    };
     let w = k.input("w", element, &[cols]);
     let eps: F32 = k.argument("eps");
-    let (i, thread) = (k.tiles(Axis::X, rows, tile.rows)?, k.thread());
     let zero = k.constant(0);
     let steps = Steps {
         tile,
@@ -124,24 +131,6 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         x.zip(k, scale, |k, x, scale| x.mul(k, scale))?
             .zip(k, &along[0], |k, x, w| x.mul(k, w))
     };
-    // Stores the scales of the rows, and gives what their numbers are multiplied by.
-    let quantum = |k: &mut Kernel, most: &Fragment| -> Result<Option<Fragment>, ViewError> {
-        let (Some(to), Some(scales)) = (variant.quantized, &scales) else {
-            return Ok(None);
-        };
-        let largest = RmsNorm::largest(to);
-        let like = steps.place(k, zero)?;
-        let scales = scales.tile(k, &[tile.rows], &[i])?;
-        let scales = like.along(k, 0, &scales)?;
-        // A row of zeros stays one.
-        let most = tile.reduce(k, "largest", (most, Combine::MaxNan))?;
-        let scale = most.map(k, |k, most| {
-            most.mul(k, 1.0 / largest).max_nan(k, f32::MIN_POSITIVE)
-        })?;
-        tile.once(k, |k| k.store_fragment(&scales, &scale))?;
-        scale.map(k, |k, scale| scale.reciprocal(k)).map(Some)
-    };
-
     // From the sum of the squares, kept for a step of each thread.
     let inverse = S32::index(&mut k, cols).to_f32(&mut k).reciprocal(&mut k);
     let loaded = if variant.residual { 2 } else { 1 };
@@ -156,25 +145,23 @@ pub fn rms_norm(tile: &RowTile, variant: RmsNorm, arch: Arch) -> Result<Proven, 
         .reduce(&mut k, "squares", (&squares, Combine::Add))?
         .map(&mut k, |k, sum| sum.fma(k, inverse, eps).rsqrt(k))?;
 
-    let mut by = None;
-    if variant.quantized.is_some() {
+    let mut of_rows = None;
+    if let Some(Scales::Rows(of)) = &scales {
         // The largest magnitudes, likewise.
         let most = k.fragment_of(&like, 0.0)?;
         row.visit(&mut k, &again, with_vectors, |k, _, x, (_, along)| {
             let value = normed(k, x, &scale, &along)?;
-            most.update_with(k, &value, |k, most, y| {
-                let size = y.abs(k);
-                most.max_nan(k, size)
-            })
+            most.update_with(k, &value, larger)
         })?;
-        by = quantum(&mut k, &most)?;
+        of_rows = Some(of.store(&mut k, &steps, &most)?);
     }
-    row.visit(&mut k, &again, with_vectors, |k, _, x, (to, along)| {
-        let mut value = normed(k, x, &scale, &along)?;
-        if let Some(quantum) = &by {
-            value = value.zip(k, quantum, |k, y, quantum| y.mul(k, quantum))?;
-        }
-        let value = value.convert(k, result)?;
+    row.visit(&mut k, &again, with_vectors, |k, at, x, (to, along)| {
+        let value = normed(k, x, &scale, &along)?;
+        let value = match (&scales, &of_rows) {
+            (Some(Scales::Rows(of)), Some(scale)) => divided(k, &value, scale, of.to)?,
+            (Some(Scales::Blocks(of)), _) => of.quantized(k, &steps, (at, &value))?,
+            _ => value.convert(k, element)?,
+        };
         k.store_fragment(&to, &value)
     })?;
     tile.end(&mut k);

@@ -95,60 +95,68 @@ impl Heads {
     }
 
     /// The row of o at a place, and its logarithm.
-    ///
-    /// With u the unit of the 16-bit type, weights are rounded (u of Σ w·|v|), then the result (u of it); scores are summed in f32, and their error goes into the
-    /// exponent (2⁻¹³ of the same sum covers heads of 128 elements below 1). With a soft cap scores have a relative error of 2⁻¹¹. Weights of f16 below 2⁻¹⁴ have an
-    /// absolute error of 2⁻²⁵.
     fn attended(&self, inputs: &[Matrix], at: [u64; 3]) -> (Vec<Expected>, Expected) {
         let (what, [batch, head, query]) = (&self.what, at);
-        let [q, k, v] = [&inputs[0], &inputs[1], &inputs[2]];
-        let of_query = self.row(at, self.heads(), self.queries);
         let seen = what.mask.keys_of(query, [self.queries, self.keys]);
         let kv_head = head / self.group();
         let rows = seen.map(|key| self.row([batch, kv_head, key], self.kv_heads, self.keys));
         let rows: Vec<usize> = rows.collect();
-        let score = |&key: &usize| {
-            let terms = (0..what.head_dim as usize).map(|c| q.at(of_query, c) * k.at(key, c));
-            let score = terms.sum::<f64>() / (what.head_dim as f64).sqrt();
-            what.softcap.map_or(score, |most| {
-                let most = f64::from(most);
-                most * (score / most).tanh()
-            })
-        };
-        let scores: Vec<f64> = rows.iter().map(score).collect();
         let sink = what.sinks.then(|| inputs[3].at(0, head as usize));
-        let all = || scores.iter().copied().chain(sink);
-        let most = all().fold(f64::NEG_INFINITY, f64::max);
-        let total: f64 = all().map(|s| (s - most).exp()).sum();
-        let width = what.value_dim as usize;
-        let (mut o, mut size) = (vec![0.0; width], vec![0.0; width]);
-        for (&key, score) in rows.iter().zip(&scores) {
-            for c in 0..width {
-                let x = v.at(key, c) * (score - most).exp() / total;
-                o[c] += x;
-                size[c] += x.abs();
-            }
-        }
-        let largest = all().fold(0.0, |most: f64, s| most.max(s.abs()));
-        let of_cap = what.softcap.map_or(0.0, |_| largest * f64::powi(0.5, 11));
-        let tiny = match what.element {
-            Element::F16 => f64::powi(0.5, 25) * (1.0 + self.keys as f64),
-            _ => 0.0,
-        };
-        let unit = roundoff(what.element);
-        let o = o.into_iter().zip(size).map(|(value, size)| Expected {
-            value,
-            allowed: unit * (size + value.abs())
-                + (f64::powi(0.5, 13) + 2.0 * of_cap) * size
-                + tiny,
-        });
-        let logarithm = most + total.ln();
-        let lse = Expected {
-            value: logarithm,
-            allowed: 1e-4 * (1.0 + logarithm.abs()) + of_cap,
-        };
-        (o.collect(), lse)
+        let of_query = self.row(at, self.heads(), self.queries);
+        attended(what, &inputs[..3], (of_query, &rows), sink)
     }
+}
+
+/// What the row `of_query` of q gives with these rows of k and v, and its logarithm.
+///
+/// With u the unit of the 16-bit type, weights are rounded (u of Σ w·|v|), then the result (u of it); scores are summed in f32, and their error goes into the
+/// exponent (2⁻¹³ of the same sum covers heads of 128 elements below 1). With a soft cap scores have a relative error of 2⁻¹¹. Weights of f16 below 2⁻¹⁴ have an
+/// absolute error of 2⁻²⁵.
+pub(super) fn attended(
+    what: &Attention,
+    qkv: &[Matrix],
+    (of_query, rows): (usize, &[usize]),
+    sink: Option<f64>,
+) -> (Vec<Expected>, Expected) {
+    let (q, k, v) = (&qkv[0], &qkv[1], &qkv[2]);
+    let score = |&key: &usize| {
+        let terms = (0..what.head_dim as usize).map(|c| q.at(of_query, c) * k.at(key, c));
+        let score = terms.sum::<f64>() / (what.head_dim as f64).sqrt();
+        what.softcap.map_or(score, |most| {
+            let most = f64::from(most);
+            most * (score / most).tanh()
+        })
+    };
+    let scores: Vec<f64> = rows.iter().map(score).collect();
+    let all = || scores.iter().copied().chain(sink);
+    let most = all().fold(f64::NEG_INFINITY, f64::max);
+    let total: f64 = all().map(|s| (s - most).exp()).sum();
+    let width = what.value_dim as usize;
+    let (mut o, mut size) = (vec![0.0; width], vec![0.0; width]);
+    for (&key, score) in rows.iter().zip(&scores) {
+        for c in 0..width {
+            let x = v.at(key, c) * (score - most).exp() / total;
+            o[c] += x;
+            size[c] += x.abs();
+        }
+    }
+    let largest = all().fold(0.0, |most: f64, s| most.max(s.abs()));
+    let of_cap = what.softcap.map_or(0.0, |_| largest * f64::powi(0.5, 11));
+    let tiny = match what.element {
+        Element::F16 => f64::powi(0.5, 25) * (1.0 + rows.len() as f64),
+        _ => 0.0,
+    };
+    let unit = roundoff(what.element);
+    let o = o.into_iter().zip(size).map(|(value, size)| Expected {
+        value,
+        allowed: unit * (size + value.abs()) + (f64::powi(0.5, 13) + 2.0 * of_cap) * size + tiny,
+    });
+    let logarithm = most + total.ln();
+    let lse = Expected {
+        value: logarithm,
+        allowed: 1e-4 * (1.0 + logarithm.abs()) + of_cap,
+    };
+    (o.collect(), lse)
 }
 
 impl Problem for Heads {

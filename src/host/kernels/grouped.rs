@@ -70,36 +70,41 @@ impl GroupedProduct {
 
     /// Ends or counts: uneven by the seed, some groups empty.
     fn spread(&self, seed: u64) -> Matrix {
-        let mut state = seed;
-        let mut next = || {
-            // SplitMix64.
-            state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            x ^ (x >> 31)
-        };
-        let groups = self.groups as usize;
-        let mut all: Vec<u64> = (0..groups).map(|_| next() % (self.m + 1)).collect();
-        let empty: Vec<bool> = (0..groups).map(|_| next() % 4 == 0).collect();
-        if self.kernel.kind == Kind::Offsets {
-            all.sort_unstable();
-            if let Some(last) = all.last_mut() {
-                *last = self.m;
-            }
-        }
-        let mut before = 0;
-        let mut matrix = Matrix::random(Element::S32, 1, self.groups, self.groups, seed);
-        for (g, (value, empty)) in all.into_iter().zip(empty).enumerate() {
-            let value = match self.kernel.kind {
-                Kind::Offsets if empty && g + 1 < groups => before,
-                Kind::Masked if empty => 0,
-                _ => value,
-            };
-            matrix.set(0, g, value as f64);
-            before = value;
-        }
-        matrix
+        spread(self.kernel.kind, self.groups, self.m, seed)
     }
+}
+
+/// The ends of so many groups, of which the last is m, or counts up to m: uneven by the seed, some groups empty.
+pub(super) fn spread(kind: Kind, groups: u64, m: u64, seed: u64) -> Matrix {
+    let mut state = seed;
+    let mut next = || {
+        // SplitMix64.
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let mut matrix = Matrix::random(Element::S32, 1, groups, groups, seed);
+    let groups = groups as usize;
+    let mut all: Vec<u64> = (0..groups).map(|_| next() % (m + 1)).collect();
+    let empty: Vec<bool> = (0..groups).map(|_| next() % 4 == 0).collect();
+    if kind == Kind::Offsets {
+        all.sort_unstable();
+        if let Some(last) = all.last_mut() {
+            *last = m;
+        }
+    }
+    let mut before = 0;
+    for (g, (value, empty)) in all.into_iter().zip(empty).enumerate() {
+        let value = match kind {
+            Kind::Offsets if empty && g + 1 < groups => before,
+            Kind::Masked if empty => 0,
+            _ => value,
+        };
+        matrix.set(0, g, value as f64);
+        before = value;
+    }
+    matrix
 }
 
 impl Problem for GroupedProduct {

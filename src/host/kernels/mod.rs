@@ -22,12 +22,15 @@
 mod attention;
 mod block_scaled;
 mod cross_entropy;
+mod experts;
 mod gemv;
 mod grouped;
 mod norm_backward;
+mod quantized;
 mod rows;
 mod sequence;
 mod transpose;
+mod varlen;
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
@@ -40,12 +43,15 @@ use super::{Arg, Buffer, Matrix, Outcome, OutcomeError, Role, Scalar};
 pub use attention::{Design, Heads};
 pub use block_scaled::ScaledProduct;
 pub use cross_entropy::CrossEntropy;
+pub use experts::{CombinedRows, GatheredRows, Routing};
 pub use gemv::FewRows;
 pub use grouped::GroupedProduct;
 pub use norm_backward::NormBackward;
+pub use quantized::Quantized;
 pub use rows::{RowOperation, Rows};
 pub use sequence::Sequence;
 pub use transpose::Transposed;
+pub use varlen::Varlen;
 
 /// A tensor of a kernel: contiguous, the last extent innermost.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -174,6 +180,11 @@ pub trait Problem {
     /// Row `row` of each output. An output with one element a row has that; one without rows has all its elements in row 0, and none in others.
     fn expected(&self, inputs: &[Matrix], row: usize) -> Vec<Vec<Expected>>;
 
+    /// The index of element `column` of a row of an output with `cols` elements a row: behind those of the rows before it, unless the output lies otherwise.
+    fn place(&self, _output: &str, [row, column]: [usize; 2], cols: usize) -> usize {
+        row * cols + column
+    }
+
     /// How many rows the outputs have.
     fn rows(&self) -> usize;
 
@@ -220,17 +231,17 @@ pub trait Problem {
     fn compare(&self, inputs: &[Matrix], outcome: &Outcome) -> Result<Compared, OutcomeError> {
         let tensors = self.tensors();
         let outputs = tensors.iter().filter(|t| t.role != Role::Input);
-        let outputs = outputs.map(|t| Ok((t.element, outcome.bytes(t.name)?)));
+        let outputs = outputs.map(|t| Ok((t, outcome.bytes(t.name)?)));
         let outputs = outputs.collect::<Result<Vec<_>, OutcomeError>>()?;
         let (few, rows) = (OPERATIONS / self.row_cost().max(1), self.rows());
         let mut compared = Compared::default();
         for row in (0..rows).step_by(rows.div_ceil(few.max(1)).max(1)) {
-            for ((element, bytes), wanted) in outputs.iter().zip(self.expected(inputs, row)) {
-                let (size, cols) = (element.bytes() as usize, wanted.len());
+            for ((output, bytes), wanted) in outputs.iter().zip(self.expected(inputs, row)) {
+                let (size, cols) = (output.element.bytes() as usize, wanted.len());
                 for (column, wanted) in wanted.into_iter().enumerate() {
-                    let start = (row * cols + column) * size;
+                    let start = self.place(output.name, [row, column], cols) * size;
                     let got = bytes.get(start..start + size);
-                    compared.add(got.map_or(f64::NAN, |b| decode(*element, b)), wanted);
+                    compared.add(got.map_or(f64::NAN, |b| decode(output.element, b)), wanted);
                 }
             }
         }

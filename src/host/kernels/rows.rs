@@ -3,11 +3,13 @@
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
 use tilewright_kernels::norm::{RmsNorm, layer_norm, rms_norm};
+use tilewright_kernels::quantize::BLOCK;
 use tilewright_kernels::reduce::row_sums;
 use tilewright_kernels::rows::RowTile;
 use tilewright_kernels::softmax::softmax;
 use tilewright_kernels::{KernelError, Proven};
 
+use super::quantized::{quantized, quantized_by_blocks};
 use super::{Expected, Problem, Tensor, extent, roundoff};
 use crate::host::matrix::rounded;
 use crate::host::{Matrix, Role, Scalar};
@@ -41,7 +43,7 @@ pub struct Rows {
 }
 
 /// Half a unit of f32 in the last place of 1.
-const ULP: f64 = 1.0 / (1u64 << 24) as f64;
+pub(super) const ULP: f64 = 1.0 / (1u64 << 24) as f64;
 
 impl Rows {
     /// The problem, with 1e-5 for the ε of the norms.
@@ -53,6 +55,11 @@ impl Rows {
             cols,
             eps: 1e-5,
         }
+    }
+
+    /// Whether there is a scale for each 128 elements of a row.
+    fn has_blocks(&self) -> bool {
+        matches!(self.operation, RowOperation::RmsNorm(variant) if variant.blocks)
     }
 
     /// Half of the least positive number of a result, about.
@@ -96,46 +103,12 @@ impl Rows {
             });
             return vec![y.collect()];
         };
-        let larger = |most: f64, y: &f64| if y.abs() <= most { most } else { y.abs() };
-        let most = y.iter().fold(0.0, larger);
-        let most = if y.iter().any(|y| y.is_nan()) {
-            f64::NAN
-        } else {
-            most
-        };
-        let (largest, integer) = match to {
-            Element::S8 => (127.0, true),
-            _ => (448.0, false),
-        };
-        let scale = if most.is_nan() {
-            most
-        } else {
-            (most / largest).max(f32::MIN_POSITIVE.into())
-        };
-        let y = y.into_iter().map(|y| {
-            let y = y / scale;
-            if integer {
-                // There is no NaN in s8.
-                return Expected {
-                    value: if y.is_nan() { 0.0 } else { y },
-                    allowed: if y.is_nan() {
-                        0.0
-                    } else {
-                        0.5 + 2.0 * of_f32 * y.abs()
-                    },
-                };
-            }
-            let half = (y.abs() * roundoff(to)).max(f64::powi(0.5, 10));
-            Expected {
-                value: y,
-                allowed: half + 2.0 * of_f32 * y.abs(),
-            }
-        });
-        let scale = Expected {
-            value: scale,
-            allowed: 2.0 * of_f32 * scale,
-        };
-        vec![y.collect(), vec![scale]]
+        if variant.blocks {
+            let (y, scales) = quantized_by_blocks(&y, (to, 2.0 * of_f32));
+            return vec![y, scales];
+        }
+        let (y, scale) = quantized(&y, (to, 2.0 * of_f32));
+        vec![y, vec![scale]]
     }
 
     fn layer_norm(&self, x: &[f64], w: &Matrix, b: &Matrix) -> Vec<Expected> {
@@ -173,6 +146,9 @@ impl Problem for Rows {
         let tile = match self.operation {
             // Nothing is read twice.
             RowOperation::RowSums => RowTile::new(self.element, self.cols)?,
+            RowOperation::RmsNorm(variant) if variant.blocks => {
+                RowTile::for_blocks(self.element, result, self.cols, arch)?
+            }
             _ => RowTile::for_arch(self.element, result, self.cols, arch)?,
         };
         match self.operation {
@@ -185,8 +161,10 @@ impl Problem for Rows {
 
     fn least_arch(&self) -> Arch {
         match self.operation {
+            // Elsewhere longer rows are not kept.
+            RowOperation::RmsNorm(RmsNorm { blocks: true, .. }) if self.cols > 32_768 => Arch(90),
             RowOperation::RmsNorm(RmsNorm {
-                quantized: Some(Element::E4m3),
+                quantized: Some(Element::E4m3 | Element::E5m2),
                 ..
             }) => Arch(89),
             _ => Arch(80),
@@ -201,6 +179,9 @@ impl Problem for Rows {
         );
         if norm {
             scalars.push(("eps", Scalar::F32(self.eps)));
+        }
+        if self.has_blocks() {
+            scalars.push(("ld_scale", extent(self.rows)));
         }
         scalars
     }
@@ -225,7 +206,9 @@ impl Problem for Rows {
                 tensors.push(along("w"));
                 tensors.extend(variant.residual.then(|| output("h", self.element)));
                 tensors.push(output("y", variant.quantized.unwrap_or(self.element)));
-                let scale = Tensor::new("scale", Role::Output, Element::F32, &each);
+                let blocks = [self.cols.div_ceil(BLOCK as u64), self.rows];
+                let scales: &[u64] = if variant.blocks { &blocks } else { &each };
+                let scale = Tensor::new("scale", Role::Output, Element::F32, scales);
                 tensors.extend(variant.quantized.map(|_| scale));
             }
         }
@@ -234,6 +217,13 @@ impl Problem for Rows {
 
     fn rows(&self) -> usize {
         self.rows as usize
+    }
+
+    fn place(&self, output: &str, [row, column]: [usize; 2], cols: usize) -> usize {
+        if output == "scale" && self.has_blocks() {
+            return column * self.rows as usize + row;
+        }
+        row * cols + column
     }
 
     fn row_cost(&self) -> usize {

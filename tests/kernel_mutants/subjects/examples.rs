@@ -19,18 +19,20 @@ use half::{bf16, f16};
 use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
-    CrossEntropy, Design, FewRows, GroupedProduct, Heads, NormBackward, Problem, RowOperation,
-    Rows, ScaledProduct, Transposed,
+    CombinedRows, CrossEntropy, Design, FewRows, GatheredRows, GroupedProduct, Heads, NormBackward,
+    Problem, Quantized, Routing, RowOperation, Rows, ScaledProduct, Transposed, Varlen,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
-use tilewright::kernels::attention::{Attention, Mask, Tile, hopper};
+use tilewright::kernels::attention::{Align, Attention, Mask, Tile, hopper};
 use tilewright::kernels::block_scaled::{self, BlockScaled, Scales};
+use tilewright::kernels::experts::{Combine, Gather, Route};
 use tilewright::kernels::gemm::{
     Activation, Bias, Config, Epilogue, Gemm, PlanError, Schedule, Specialized,
 };
 use tilewright::kernels::gemv::Gemv;
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
+use tilewright::kernels::quantize::{Quantize, Scales as Scales128, Source};
 
 use super::{Runs, Subject, outcome, seen};
 
@@ -113,6 +115,7 @@ pub(super) fn normalised_and_quantised() -> Subject {
     let variant = RmsNorm {
         residual: true,
         quantized: Some(Element::S8),
+        ..RmsNorm::default()
     };
     on_rows("rms_norm-fused", RowOperation::RmsNorm(variant))
 }
@@ -235,6 +238,93 @@ pub(super) fn multiplied_with_scales() -> Subject {
     shipped("block_scaled", &problems[0].clone(), problems)
 }
 
+/// Matrices of few blocks, quantised, with scales farther apart than they are many.
+fn quantised(name: &str, kernel: Quantize) -> Subject {
+    let of = |[m, k]: [u64; 2]| {
+        let packed = Quantized::new(kernel, [m, k]);
+        Quantized {
+            ld_scale: packed.ld_scale + m % 3,
+            ..packed
+        }
+    };
+    let sizes = (0..10).map(|i| [1 + 37 * i % 150, 2 + 29 * i]);
+    let problems = [[150, 130], [66, 200]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped(name, &problems[0].clone(), problems)
+}
+
+pub(super) fn quantised_by_rows() -> Subject {
+    let kernel = Quantize::new(Element::Bf16, Element::E4m3, Scales128::Rows128);
+    let source = Source::Swiglu;
+    quantised("quantize-swiglu", Quantize { source, ..kernel })
+}
+
+pub(super) fn quantised_in_order() -> Subject {
+    let kernel = Quantize::new(Element::F16, Element::E4m3, Scales128::Rows128);
+    let source = Source::Gathered;
+    quantised("quantize-gathered", Quantize { source, ..kernel })
+}
+
+/// Few and many experts of tokens in several blocks of the tables.
+pub(super) fn routed() -> Subject {
+    let of = |[tokens, experts]: [u64; 2]| {
+        let kernel = Route::new(Element::F32, experts, 3);
+        Routing::new(kernel, tokens)
+    };
+    let sizes = (0..12).map(|i| [1 + 97 * i, 3 + 5 * i]);
+    let problems = [[300, 60], [77, 40]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("route", &problems[0].clone(), problems)
+}
+
+pub(super) fn gathered() -> Subject {
+    let of = |[tokens, rows, k]: [u64; 3]| GatheredRows {
+        kernel: Gather {
+            element: Element::F32,
+        },
+        tokens,
+        rows,
+        k,
+    };
+    let sizes = (0..12).map(|i| [1 + 3 * i, 1 + 7 * i, 2 + 53 * i]);
+    let problems = [[5, 20, 600], [9, 13, 130]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("gather_rows", &problems[0].clone(), problems)
+}
+
+pub(super) fn combined() -> Subject {
+    let of = |[tokens, rows, n]: [u64; 3]| CombinedRows {
+        kernel: Combine {
+            element: Element::F32,
+            top: 3,
+        },
+        tokens,
+        rows,
+        n,
+    };
+    let sizes = (0..12).map(|i| [1 + 5 * i, 1 + 7 * i, 2 + 53 * i]);
+    let problems = [[20, 60, 300], [13, 9, 130]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("combine_rows", &problems[0].clone(), problems)
+}
+
+pub(super) fn quantised_by_squares() -> Subject {
+    let kernel = Quantize::new(Element::F32, Element::E5m2, Scales128::Squares);
+    quantised("quantize-squares", kernel)
+}
+
+pub(super) fn normalised_and_quantised_by_blocks() -> Subject {
+    let variant = RmsNorm {
+        residual: false,
+        quantized: Some(Element::E4m3),
+        blocks: true,
+    };
+    let of = |rows, cols| Rows::new(RowOperation::RmsNorm(variant), Element::Bf16, rows, cols);
+    let lengths = (1..12).map(|i| of(1 + i % 5, 61 * i));
+    let problems = [of(3, 640), of(5, 390)].into_iter().chain(lengths);
+    shipped("rms_norm-blocks", &of(3, 640), problems.collect())
+}
+
 pub(super) fn summed() -> Subject {
     on_rows("row_sums", RowOperation::RowSums)
 }
@@ -311,6 +401,35 @@ pub(super) fn attended_on_hopper_by_three() -> Subject {
 
 pub(super) fn attended_on_hopper_by_one() -> Subject {
     attend_on_hopper("attention-hopper-1", false, (2, false))
+}
+
+/// Attention over sequences of any lengths by one warpgroup and short steps, so that sequences end inside of tiles and have several.
+pub(super) fn attended_by_sequences() -> Subject {
+    let of = |[sequences, queries, keys]: [u64; 3]| Varlen {
+        what: Attention {
+            mask: Mask {
+                align: Align::BottomRight,
+                ..Mask::CAUSAL
+            },
+            lse: true,
+            group: 2,
+            ..Attention::new(Element::F16, 64)
+        },
+        tile: hopper::Tile {
+            warpgroups: 1,
+            keys: 32,
+            stages: 2,
+            ping_pong: false,
+        },
+        sequences,
+        kv_heads: 1 + queries % 2,
+        queries,
+        keys,
+    };
+    let sizes = (0..5).map(|i| [1 + i, 1 + 61 * i % 200, 2 + 53 * i % 190]);
+    let problems = [[3, 150, 160], [300, 130, 110]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("attention-varlen", &problems[0].clone(), problems)
 }
 
 fn attend(causal: bool) -> Subject {

@@ -80,6 +80,20 @@ impl Machine<'_> {
             && symbols.at_least_zero(&Lin::constant(most).sub(x), &facts)
     }
 
+    /// Whether the registers of an expression's variables have been set.
+    pub(in crate::prove) fn is_computed(&self, e: Expr) -> bool {
+        let names = self.entry.pool.variables(e);
+        names
+            .iter()
+            .all(|name| match self.entry.variables.get(name) {
+                Some(&Operand::Reg(id, ty)) => {
+                    let class = class_of(ty);
+                    self.registers.get(&Reg { class, id }).is_some()
+                }
+                _ => true,
+            })
+    }
+
     fn variable(&mut self, name: &str) -> Lin {
         match self.entry.variables.get(name) {
             Some(Operand::Imm(k)) => Lin::constant(*k),

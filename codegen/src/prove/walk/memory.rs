@@ -485,9 +485,10 @@ impl Machine<'_> {
         name_of(self.entry, t.statement, (t.at.space(), place), reads)
     }
 
-    /// What every launch keeps to.
+    /// What every launch keeps to, of what the kernel has computed so far.
     pub(in crate::prove) fn promises(&mut self) -> Vec<Rc<Formula>> {
-        let all = self.entry.promises.clone();
+        let mut all = self.entry.promises.clone();
+        all.retain(|&(a, b)| self.is_computed(a) && self.is_computed(b));
         all.into_iter()
             .map(|(a, b)| {
                 let (a, b) = (self.evaluate(a), self.evaluate(b));
