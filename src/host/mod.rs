@@ -19,6 +19,8 @@ pub mod kernels;
 mod machine;
 mod matrix;
 mod reference;
+#[cfg(feature = "emulator")]
+mod report;
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 mod run;
 #[cfg(feature = "gpu")]
@@ -36,6 +38,8 @@ pub use fit::OperandError;
 pub use machine::machine;
 pub use matrix::Matrix;
 pub use reference::{Check, Inputs, check, check_rows, tolerance};
+#[cfg(feature = "emulator")]
+pub use report::{counters_to_json, finding_to_json, source_to_json};
 #[cfg(any(feature = "emulator", feature = "gpu"))]
 pub use run::{
     Arg, ArgError, Buffer, BufferElement, BufferType, CountedAccess, GemmKernel, Launches, On,

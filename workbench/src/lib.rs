@@ -28,7 +28,7 @@ mod value;
 
 pub use notation::{NOTATIONS, Notation};
 pub use refusal::Refusal;
-pub use value::{Evaluated, evaluate, too_long};
+pub use value::{Evaluated, evaluate, functions, too_long};
 
 /// The longest expression that is looked at, in bytes.
 pub const MAX_LENGTH: usize = calculator::MAX_LENGTH;

@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 ///
 /// let refusal = Refusal::usage("syntax", "expected an extent").at((3, 4), "(4,x):(1,4)");
 /// assert!(refusal.is_usage());
+/// assert_eq!((refusal.span(), refusal.about()), (Some((3, 4)), Some("(4,x):(1,4)")));
 /// assert!(refusal.text().ends_with("  | (4,x):(1,4)\n  |    ^\n"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,6 +92,12 @@ impl Refusal {
     #[must_use]
     pub fn span(&self) -> Option<(usize, usize)> {
         self.place.as_ref().map(|place| place.span)
+    }
+
+    /// The text that the span is of.
+    #[must_use]
+    pub fn about(&self) -> Option<&str> {
+        self.place.as_ref().map(|place| place.text.as_str())
     }
 
     /// The stable code.

@@ -19,6 +19,23 @@ impl Evaluated {
         calculator::to_json(&self.0)
     }
 
+    /// The parts of a tuple of layouts, shapes or coordinates that is no coordinate itself; none of any other value.
+    ///
+    /// ```
+    /// use tilewright_workbench::evaluate;
+    ///
+    /// let tiler = evaluate("(4:1, (8,2):(2,1))")?.parts();
+    /// assert_eq!(tiler[1].to_string(), "(8,2):(2,1)");
+    /// # Ok::<(), tilewright_workbench::Refusal>(())
+    /// ```
+    #[must_use]
+    pub fn parts(&self) -> Vec<Self> {
+        match &self.0 {
+            calculator::Value::List(items) => items.iter().cloned().map(Self).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// The value as another library writes it.
     ///
     /// # Errors
@@ -67,6 +84,17 @@ pub fn evaluate(text: &str) -> Result<Evaluated, Refusal> {
         };
         refusal.at(error.span, text)
     })
+}
+
+/// The calculator's functions: the name, how it is called, and what it gives.
+///
+/// ```
+/// let all = tilewright_workbench::functions();
+/// assert!(all.contains(&("cosize", "cosize(L)", "elements of memory that the layout reaches")));
+/// ```
+#[must_use]
+pub fn functions() -> &'static [(&'static str, &'static str, &'static str)] {
+    calculator::FUNCTIONS
 }
 
 /// The refusal of an expression of `length` bytes, more than [`MAX_LENGTH`](crate::MAX_LENGTH), for callers that don't keep all of it.

@@ -12,6 +12,7 @@ mod opencl;
 mod packages;
 mod page;
 mod ptxas;
+mod python;
 mod steps;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ tasks:
   fuzz [--hopper] [--seed N] [--programs M]
                       prove and run M random kernels; --program I runs one of them
   page                build the page in the browser, target/page/index.html
+  python              build the package for Python and run its tests in an empty environment
   ptxas               fetch NVIDIA's PTX assembler into target/tools and print its path
 
 PTXAS=/path/to/ptxas takes an assembler of your own instead of fetching one.";
@@ -42,6 +44,13 @@ fn main() -> ExitCode {
                 println!("{}", path.display());
                 ExitCode::SUCCESS
             }
+            Err(message) => {
+                eprintln!("error: {message}");
+                ExitCode::FAILURE
+            }
+        },
+        ["python"] => match python::maturin().and_then(|maturin| python::test(&maturin, &[])) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(message) => {
                 eprintln!("error: {message}");
                 ExitCode::FAILURE

@@ -3,14 +3,14 @@
 //! A step is a `cargo` command, but for the tests, which are [many](binaries). All of them run, also after a failure, so that one run shows everything there is to mend;
 //! the summary counts them. The tests get the assembler through `PTXAS`; with `--no-ptxas` they get
 //! `TILEWRIGHT_NO_PTXAS=1` and say for themselves that they did not run it. A missing assembler is never a silent pass; nor are missing
-//! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`, or of the page in the browser (`TILEWRIGHT_NO_PAGE=1`).
+//! tools of OpenCL, without which the tests get `TILEWRIGHT_NO_OPENCL=1`, of the page in the browser (`TILEWRIGHT_NO_PAGE=1`), or of the package for Python.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use crate::msrv::{self, Msrv};
-use crate::{binaries, opencl, page, ptxas, workspace_root};
+use crate::{binaries, opencl, page, ptxas, python, workspace_root};
 
 /// A target without `std`: if its standard library is installed, `layout-core` is checked for it too.
 const BARE_TARGET: &str = "thumbv7em-none-eabi";
@@ -92,6 +92,7 @@ pub(crate) fn test(ptxas: Ptxas) -> ExitCode {
         ],
     );
     run.step("tests", |env| binaries::run(env));
+    run.python();
     run.env.push(("RUSTDOCFLAGS", "-D warnings".to_owned()));
     run.cargo(
         "docs",
@@ -203,6 +204,17 @@ impl Run {
                 self.left_out.push(format!("page not run: {why}"));
             }
             built => self.step("page", |_| built),
+        }
+    }
+
+    /// The package for Python, where there are a Python and maturin.
+    fn python(&mut self) {
+        match python::maturin() {
+            Err(why) => {
+                eprintln!("\n== Python: not run, {why}");
+                self.left_out.push(format!("Python not run: {why}"));
+            }
+            Ok(maturin) => self.step("Python", |env| python::test(&maturin, env)),
         }
     }
 

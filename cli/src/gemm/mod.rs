@@ -14,18 +14,21 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tilewright::banks::BankModel;
+use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::emulator;
 use tilewright::gpu::Gpu;
 use tilewright::host::{
-    self as runner, Check, GemmKernel, Inputs, Matrix, On, RunError, RunOptions, run_with,
+    self as runner, Check, Contract, GemmKernel, Inputs, Matrix, On, RunError, RunOptions, run_with,
 };
 use tilewright::kernels::gemm::opencl::emit as emit_opencl;
 use tilewright::kernels::gemm::{
-    Alignment, Batch, DataType, Epilogue, Gemm, Launch, Operands, PlanError, ProblemError,
+    Alignment, Batch, DataType, Emitted as Text, Epilogue, Gemm, Launch, Operands, PlanError,
+    ProblemError, Specialized,
 };
 
 use crate::devices::{self, DevicesArgs, RankArgs};
+use crate::emitted::Emitted;
 use crate::error::{CliError, Outcome, finish};
 use crate::{emit, memory, output, progress};
 
@@ -241,21 +244,9 @@ fn gemm(args: &GemmArgs) -> Outcome {
         return in_opencl(args, data_type, &problem, model);
     }
     let gpu = select::gpu(args.on)?;
-    let arch = select::arch(&args.arch, gpu.as_ref(), &args.plan, data_type)?;
-    let plan = select::plan(
-        &args.plan,
-        &args.schedule,
-        data_type,
-        &problem,
-        arch,
-        gpu.as_ref(),
-    )?;
-    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
-
-    // The proof comes first: a plan that does not prove is not emitted.
-    let launch = plan.launch(&problem).map_err(refused)?;
-    let emitted = plan.emit(problem.operands, arch).map_err(refused)?;
-    let kernel = GemmKernel::emitted(&plan, &emitted, &problem).map_err(refused)?;
+    let made = Made::new(args, data_type, &problem, gpu.as_ref())?;
+    let (launch, emitted) = (&made.launch, &made.emitted);
+    let kernel = made.kernel(&problem)?;
     let contract = contract::of(&kernel, &problem)?;
     let on = match (args.on, &gpu) {
         (Device::None, _) => None,
@@ -274,16 +265,76 @@ fn gemm(args: &GemmArgs) -> Outcome {
         _ => None,
     };
     let report = Report {
-        plan: &plan,
-        target: report::Target::Ptx(arch),
-        problem: &problem,
-        kernel: &emitted,
-        launch: launch.as_ref(),
-        contract: &contract,
         check: checked(args, data_type, &problem, inputs.as_ref(), ran.as_ref())?,
         ran,
+        ..made.report(&problem, &contract)
     };
     told(args, &report)
+}
+
+/// A plan that is proven and printed for a problem.
+struct Made {
+    arch: Arch,
+    plan: Specialized,
+    launch: Option<Launch>,
+    emitted: Text,
+}
+
+impl Made {
+    fn new(
+        args: &GemmArgs,
+        data_type: DataType,
+        problem: &Gemm,
+        gpu: Option<&Gpu>,
+    ) -> Result<Self, CliError> {
+        let arch = select::arch(&args.arch, gpu, &args.plan, data_type)?;
+        let schedule = &args.schedule;
+        let plan = select::plan(&args.plan, schedule, data_type, problem, arch, gpu)?;
+        // The proof comes first: a plan that does not prove is not emitted.
+        let launch = plan.launch(problem).map_err(refused)?;
+        let emitted = plan.emit(problem.operands, arch).map_err(refused)?;
+        Ok(Self {
+            arch,
+            plan,
+            launch,
+            emitted,
+        })
+    }
+
+    fn kernel(&self, problem: &Gemm) -> Result<GemmKernel<'_>, CliError> {
+        GemmKernel::emitted(&self.plan, &self.emitted, problem).map_err(refused)
+    }
+
+    /// The report of a kernel that was not run.
+    fn report<'a>(&'a self, problem: &'a Gemm, contract: &'a Contract) -> Report<'a> {
+        Report {
+            plan: &self.plan,
+            target: report::Target::Ptx(self.arch),
+            problem,
+            kernel: &self.emitted,
+            launch: self.launch.as_ref(),
+            contract,
+            check: None,
+            ran: None,
+        }
+    }
+}
+
+#[allow(clippy::needless_pass_by_value)] // for `map_err`
+fn refused(e: PlanError) -> CliError {
+    CliError::new(e.code(), e.to_string())
+}
+
+/// A GEMM with its contract, not run.
+pub(crate) fn emitted(args: &GemmArgs) -> Result<Emitted, CliError> {
+    let data_type = select::type_or_plans(args.dtype.as_deref(), &args.plan)?;
+    let problem = args.problem(data_type)?;
+    let made = Made::new(args, data_type, &problem, None)?;
+    let contract = contract::of(&made.kernel(&problem)?, &problem)?;
+    Ok(Emitted {
+        report: made.report(&problem, &contract).to_json(),
+        text: made.emitted.ptx.clone(),
+    })
 }
 
 /// The product over several devices.
@@ -410,7 +461,6 @@ fn in_opencl(
     let name = opencl::plan_name(&args.plan, data_type)?;
     let arch = select::arch("auto", None, name, data_type)?;
     let plan = select::plan(name, &args.schedule, data_type, problem, arch, None)?;
-    let refused = |e: PlanError| CliError::new(e.code(), e.to_string());
     let launch = plan.launch(problem).map_err(refused)?;
     let emitted = emit_opencl(&plan, problem.operands, model).map_err(refused)?;
     if let Some(path) = &args.emit {

@@ -2,6 +2,7 @@
 //!
 //! [`tilewright::host::kernels`] defines what is launched and what is right. This module has the options and the report.
 
+mod asked;
 mod block_scaled;
 mod experts;
 mod grouped;
@@ -22,6 +23,7 @@ use tilewright::host::{
     Contract, ContractBuffer, On, Outcome as Run, RunOptions, Runnable as _, run_with,
 };
 
+use crate::emitted::Emitted;
 use crate::error::{CliError, Outcome, finish};
 use crate::gemm::select::{Device, gpu, newest};
 use crate::{emit, memory, output, progress};
@@ -34,52 +36,35 @@ pub(crate) use options::KernelArgs;
 const REPEATS: usize = 20;
 
 pub(crate) fn run(args: &KernelArgs) -> ExitCode {
-    match &args.kernel {
-        Kernel::List { json } => list(*json),
-        Kernel::Attention(args) if args.varlen => {
-            let problem = args.varlen();
-            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
-            let done = problem.and_then(|problem| kernel(&problem, &args.options));
-            finish(done, args.options.json)
-        }
-        Kernel::Attention(args) => {
-            let problem = args.problem();
-            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
-            let done = problem.and_then(|problem| {
-                if args.tune {
-                    tune::tune(&problem, &args.options)
-                } else {
-                    kernel(&problem, &args.options)
-                }
-            });
-            finish(done, args.options.json)
-        }
-        Kernel::BlockScaled(args) => told(&args.problem(), &args.options),
-        Kernel::CombineRows(args) => told(&args.problem(), &args.options),
-        Kernel::CrossEntropy(args) => told(&args.cross_entropy(), &args.options),
-        Kernel::GatherRows(args) => told(&args.problem(), &args.options),
-        Kernel::Gemv(args) => {
-            let problem = args.problem();
-            let problem = problem.map_err(|e| CliError::usage(e.code(), e.to_string()));
-            let done = problem.and_then(|problem| kernel(&problem, &args.options));
-            finish(done, args.options.json)
-        }
-        Kernel::Grouped(args) => told(&args.problem(), &args.options),
-        Kernel::LayerNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
-        Kernel::LayerNorm(args) => told(&args.rows.layer_norm(), &args.rows.options),
-        Kernel::Quantize(args) => {
-            let problem = args.problem();
-            let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
-            let done = problem.and_then(|problem| kernel(&*problem, &args.options));
-            finish(done, args.options.json)
-        }
-        Kernel::RmsNorm(args) if args.backward => told(&args.gradient(), &args.rows.options),
-        Kernel::RmsNorm(args) => told(&args.problem(), &args.rows.options),
-        Kernel::Route(args) => told(&args.problem(), &args.options),
-        Kernel::RowSums(args) => told(&args.row_sums(), &args.options),
-        Kernel::Softmax(args) => told(&args.softmax(), &args.options),
-        Kernel::Transpose(args) => told(&args.problem(), &args.options),
+    if let Kernel::Attention(args) = &args.kernel
+        && args.tune
+    {
+        let problem = args.problem();
+        let problem = problem.map_err(|e| CliError::new(e.code(), e.to_string()));
+        let done = problem.and_then(|problem| tune::tune(&problem, &args.options));
+        return finish(done, args.options.json);
     }
+    match (&args.kernel, args.kernel.asked()) {
+        (_, Some((stated, options))) => {
+            let done = stated.and_then(|problem| kernel(&*problem, options));
+            finish(done, options.json)
+        }
+        (Kernel::List { json }, None) => list(*json),
+        (_, None) => list(false),
+    }
+}
+
+/// A kernel with its contract, not run.
+pub(crate) fn emitted(args: &KernelArgs) -> Result<Emitted, CliError> {
+    let Some((stated, options)) = args.kernel.asked() else {
+        return Err(CliError::usage("usage", "`list` is not a kernel"));
+    };
+    let problem = stated?;
+    let made = Made::new(&*problem, options, None)?;
+    Ok(Emitted {
+        report: made.report(&*problem, None).to_json(),
+        text: made.kernel.ptx().to_owned(),
+    })
 }
 
 /// The names of the kernels, with what they compute.
@@ -103,8 +88,35 @@ fn list(json: bool) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn told(problem: &dyn Problem, options: &Options) -> ExitCode {
-    finish(kernel(problem, options), options.json)
+/// A kernel that is built and proven, and its contract.
+struct Made {
+    kernel: Sequence,
+    arch: Arch,
+    contract: Contract,
+}
+
+impl Made {
+    fn new(problem: &dyn Problem, options: &Options, gpu: Option<&Gpu>) -> Result<Self, CliError> {
+        let arch = arch(&options.arch, gpu, problem.least_arch())?;
+        let kernel = problem.sequence(arch);
+        let kernel = kernel.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+        let contract = Contract::new(&kernel, problem.scalars());
+        let contract = contract.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+        Ok(Self {
+            kernel,
+            arch,
+            contract,
+        })
+    }
+
+    fn report(&self, problem: &dyn Problem, ran: Option<(Run, Compared)>) -> Report<'_> {
+        Report {
+            kernel: &self.kernel,
+            arch: self.arch,
+            launch: self.contract.to_json_with(|buffer| tensor(problem, buffer)),
+            ran,
+        }
+    }
 }
 
 /// Builds, proves, writes, runs and compares a kernel.
@@ -115,25 +127,16 @@ fn kernel(problem: &dyn Problem, options: &Options) -> Outcome {
         return Err(CliError::usage("usage", message));
     }
     let gpu = gpu(device)?;
-    let arch = arch(&options.arch, gpu.as_ref(), problem.least_arch())?;
-    let kernel = problem.sequence(arch);
-    let kernel = kernel.map_err(|e| CliError::new(e.code(), e.to_string()))?;
-    let contract = Contract::new(&kernel, problem.scalars());
-    let contract = contract.map_err(|e| CliError::new(e.code(), e.to_string()))?;
+    let made = Made::new(problem, options, gpu.as_ref())?;
     let emit_host = options.emit_host.as_deref();
-    emit::files(options.emit.as_deref(), emit_host, kernel.ptx(), &contract)?;
+    let ptx = made.kernel.ptx();
+    emit::files(options.emit.as_deref(), emit_host, ptx, &made.contract)?;
 
     let ran = match device {
         Device::None => None,
-        _ => Some(ran(problem, &kernel, gpu, options.seed)?),
+        _ => Some(ran(problem, &made.kernel, gpu, options.seed)?),
     };
-    let launch = contract.to_json_with(|buffer| tensor(problem, buffer));
-    let report = Report {
-        kernel: &kernel,
-        arch,
-        launch,
-        ran,
-    };
+    let report = made.report(problem, ran);
     if options.json {
         output::print_json(&report.to_json());
     } else {

@@ -8,8 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 use tilewright::emulator::{InstructionCounter, Module, Report, Traffic};
-
-use super::report::source_json;
+use tilewright::host::source_to_json;
 
 /// Lines of a profile: the text that stands there, and what it cost.
 pub(super) struct Profile {
@@ -64,7 +63,7 @@ impl Profile {
                     counter: counter.clone(),
                     source: module
                         .source(counter.line)
-                        .map(|source| (source.to_string(), source_json(&source))),
+                        .map(|source| (source.to_string(), source_to_json(&source))),
                 })
                 .collect(),
             shown,

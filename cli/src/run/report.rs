@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use tilewright::emulator::{self, Counters, Finding, SourceLine};
+use tilewright::emulator::{self, Counters};
 use tilewright::gpu::KernelAttributes;
+use tilewright::host::{counters_to_json, finding_to_json};
 
 use super::argument::{self, Content};
 use super::element::Element;
@@ -103,7 +104,12 @@ impl Report {
         let [grid, block, cluster] = self.shape;
         let watched = self.watched.as_ref();
         let findings = watched.map_or_else(Vec::new, |watched| {
-            watched.report.findings.iter().map(finding_json).collect()
+            watched
+                .report
+                .findings
+                .iter()
+                .map(finding_to_json)
+                .collect()
         });
         json!({
             "device": self.device,
@@ -114,10 +120,10 @@ impl Report {
             "sanitized": watched.is_some_and(|watched| watched.sanitized),
             "findings": findings,
             "notes": watched.map_or_else(Vec::new, |watched| {
-                watched.report.notes.iter().map(finding_json).collect::<Vec<_>>()
+                watched.report.notes.iter().map(finding_to_json).collect::<Vec<_>>()
             }),
             "total_findings": watched.map_or(0, |watched| watched.report.total_findings),
-            "counters": watched.map(|watched| counters_json(&watched.report.counters)),
+            "counters": watched.map(|watched| counters_to_json(&watched.report.counters)),
             "schedules": self.schedules.as_ref().map(Schedules::to_json),
             "profile": self.profile.as_ref().map(Profile::to_json),
             "printed": watched.map_or("", |watched| &watched.report.printed),
@@ -267,52 +273,4 @@ fn counters_text(counters: &Counters) -> Vec<String> {
         ));
     }
     lines
-}
-
-fn finding_json(finding: &Finding) -> Value {
-    json!({
-        "kind": finding.kind.code(),
-        "line": finding.line,
-        "column": finding.column,
-        "opcode": finding.opcode,
-        "block": finding.block,
-        "warp": finding.warp,
-        "lanes": finding.lanes,
-        "address": finding.address,
-        "message": finding.message,
-        "count": finding.count,
-        "source": finding.source.as_ref().map(source_json),
-        "also": finding.also,
-    })
-}
-
-/// A line of the program that the PTX was compiled from.
-pub(super) fn source_json(source: &SourceLine) -> Value {
-    json!({
-        "file": source.file,
-        "line": source.line,
-        "column": source.column,
-        "inlined_at": source.inlined_at.as_deref().map(source_json),
-    })
-}
-
-fn counters_json(counters: &Counters) -> Value {
-    let shared = counters.shared().map(|access| {
-        json!({
-            "line": access.line,
-            "opcode": access.opcode,
-            "warps": access.warps,
-            "wavefronts": access.wavefronts,
-            "ideal": access.ideal_wavefronts,
-            "min": access.min_wavefronts,
-            "max": access.max_wavefronts,
-        })
-    });
-    json!({
-        "warp_instructions": counters.warp_instructions,
-        "lane_instructions": counters.lane_instructions,
-        "wavefronts": counters.wavefronts,
-        "ideal_wavefronts": counters.ideal_wavefronts,
-        "shared": shared.collect::<Vec<_>>(),
-    })
 }

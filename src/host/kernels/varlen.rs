@@ -149,7 +149,7 @@ impl Problem for Varlen {
     fn expected(&self, inputs: &[Matrix], row: usize) -> Vec<Vec<Expected>> {
         let of_o = usize::from(self.what.sinks) + 5;
         let kept = |matrix: &Matrix, row: usize| {
-            let kept = (0..matrix.cols as usize).map(|j| Expected {
+            let kept = (0..matrix.cols).map(|j| Expected {
                 value: matrix.at(row, j),
                 allowed: 0.0,
             });

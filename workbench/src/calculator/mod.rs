@@ -24,15 +24,9 @@ pub(crate) mod triton;
 mod value;
 
 pub(crate) use error::{EvalError, Span};
+pub(crate) use functions::FUNCTIONS;
 pub(crate) use json::to_json;
 pub(crate) use value::Value;
-
-#[cfg(test)]
-#[allow(
-    unused_imports,
-    reason = "for the tests that compare it with the documentation"
-)]
-pub(crate) use functions::FUNCTIONS;
 
 /// The longest expression that is looked at, in bytes.
 pub(crate) const MAX_LENGTH: usize = 1 << 20;
