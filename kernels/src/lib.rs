@@ -14,6 +14,7 @@
 //! | [`gemv()`](gemv::gemv) | the product of up to 16 rows with a large matrix |
 //! | [`grouped()`](grouped::grouped) | the products of rows with the matrices of their groups |
 //! | [`block_scaled()`](block_scaled::block_scaled) | products of 8-bit floats with scales of blocks |
+//! | [`weight_only()`](weight_only::weight_only) | products with 4-bit weights, which [`repack`](weight_only::repack) puts in their order |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -54,6 +55,7 @@ pub mod select;
 pub mod softmax;
 pub mod sources;
 pub mod transpose;
+pub mod weight_only;
 
 pub use error::KernelError;
 pub use layout_codegen::Proven;

@@ -8,6 +8,7 @@ mod grouped;
 mod norm_backward;
 mod rows;
 mod transpose;
+mod weight_only;
 
 use tilewright::codegen::Arch;
 use tilewright::host::kernels::{Compared, Problem};

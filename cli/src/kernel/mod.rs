@@ -7,6 +7,7 @@ mod grouped;
 mod options;
 mod report;
 mod tune;
+mod weight_only;
 
 use std::process::ExitCode;
 
@@ -62,6 +63,8 @@ pub(crate) fn run(args: &KernelArgs) -> ExitCode {
         Kernel::RowSums(args) => told(&args.row_sums(), &args.options),
         Kernel::Softmax(args) => told(&args.softmax(), &args.options),
         Kernel::Transpose(args) => told(&args.problem(), &args.options),
+        Kernel::WeightOnly(args) => told(&args.problem(), &args.options),
+        Kernel::WeightOnlyRepack(args) => told(&args.problem(), &args.options),
     }
 }
 
@@ -80,7 +83,7 @@ fn list(json: bool) -> ExitCode {
         output::print_json(&all.collect());
     } else {
         for (name, about) in kernels {
-            output::print_line(&format!("{name:<11} {about}"));
+            output::print_line(&format!("{name:<18} {about}"));
         }
     }
     ExitCode::SUCCESS

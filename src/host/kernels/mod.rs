@@ -28,6 +28,7 @@ mod norm_backward;
 mod rows;
 mod sequence;
 mod transpose;
+mod weight_only;
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
@@ -46,6 +47,7 @@ pub use norm_backward::NormBackward;
 pub use rows::{RowOperation, Rows};
 pub use sequence::Sequence;
 pub use transpose::Transposed;
+pub use weight_only::{Repacked, WeightOnlyProduct};
 
 /// A tensor of a kernel: contiguous, the last extent innermost.
 #[derive(Clone, PartialEq, Eq, Debug)]
