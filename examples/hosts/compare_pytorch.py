@@ -10,7 +10,7 @@ or, with the command at hand, which emits the kernel then and there (a shape alo
 
 A table of the book is measured anew by its name, with a line for each case and geometric means:
 
-    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|expert_layer|gemm|gemv|grouped|layers|norms_backward|rows|transpose
+    python3 examples/hosts/compare_pytorch.py --table attention|block_scaled|cross_entropy|cublas|expert_layer|gemm|gemv|grouped|layers|norms_backward|rows|transpose|varlen|weight_only
 
 No code of Tilewright's host takes part: examples/launch.py loads the text, encodes the tensor maps and launches, through ctypes and the CUDA
 driver. Both sides are captured in CUDA graphs that rotate through operands larger than the caches, and the graphs are replayed
@@ -809,6 +809,121 @@ def table_of_expert_layer(gpu):
     return expert_layer.compare(gpu, Kernel, (graph, milliseconds))
 
 
+# Rows and columns of 4-bit weights, and rows of a.
+WEIGHTS_OF_4_BITS = [(8192, 8192), (10240, 8192), (57344, 8192), (8192, 28672)]
+ROWS_OF_A = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def packed(gpu, shape, words):
+    """Row-major words of 4-bit weights in the order of our kernels, and the milliseconds of that."""
+    n, k = shape
+    kernel = Kernel(gpu, "weight_only_repack", ["--order", "row-major", "--n", str(n), "--k", str(k)])
+    one = {"from": words, "w": torch.empty((-(-n // 16), -(-k // 64) * 128), dtype=torch.int32, device="cuda")}
+    bound = kernel.bind(one)
+    return one["w"], milliseconds([graph([lambda: kernel.launch(bound)])], 1)[0]
+
+
+E2M1 = [0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6]
+
+
+def dequantised(weights, words, scales, group):
+    """Row-major words of 4-bit weights and their scales in double precision."""
+    n, k = words.shape[0], 8 * words.shape[1]
+    q = torch.stack([(words >> (4 * i)) & 15 for i in range(8)], -1).reshape(n, k)
+    if weights == "int4":
+        return (q.double() - 8) * scales.double().t().repeat_interleave(group, 1)[:, :k]
+    # Words of two rows by two groups, eight for 16 rows.
+    of_bytes = scales.view(torch.uint8).reshape(n // 16, k // 64, 8, 2, 2).permute(0, 2, 4, 1, 3).reshape(n, k // 32)
+    scales = torch.exp2(of_bytes.double() - 127).repeat_interleave(32, 1)
+    return torch.tensor(E2M1, device="cuda", dtype=torch.float64)[q.long()] * scales
+
+
+def weight_only(gpu, m, shape, weights, group):
+    """A product with 4-bit weights beside our product of bf16 and PyTorch's with int4: the ratio of its speed to ours of bf16, whether it is right, and its milliseconds."""
+    n, k = shape
+    kernel = Kernel(gpu, "weight_only", ["--weights", weights, "--group-size", str(group), *(f"--{name}={size}" for name, size in zip("mnk", (m, n, k)))])
+    plain = []
+
+    def make(name, shape_of, of):
+        if name == "w":
+            plain.append(torch.randint(-(2**31), 2**31, (n, k // 8), dtype=torch.int64, device="cuda").to(torch.int32))
+            return packed(gpu, shape, plain[-1])[0]
+        if name == "scales" and of == torch.int32:
+            return torch.randint(118, 124, (shape_of[0], 4 * shape_of[1]), dtype=torch.uint8, device="cuda").view(of)
+        if name == "scales":
+            return (torch.rand(shape_of, device="cuda") * 0.01 + 0.005).to(of)
+        return Operands.random(shape_of, of)
+
+    sets = operand_sets(kernel, make)
+    bound = [kernel.bind(one) for one in sets]
+    work = [[lambda b=b: kernel.launch(b) for b in bound]]
+
+    product = Kernels(gpu.cuda, *gpu.gemm("bf16", "nt", (m, n, k)))
+    operands = [Operands(product.contract)]
+    while len(operands) < 32 and len(operands) * operands[0].bytes() < ROTATION_BYTES:
+        operands.append(Operands(product.contract))
+    of_bf16 = [product.bind(one) for one in operands]
+    work.append([lambda b=b: product.launch(b) for b in of_bf16])
+
+    def theirs(words, one):
+        # Of two weights in a byte the first is in the upper half; a weight is (q - 8)·scale + zero.
+        halves = words.view(torch.uint8)
+        swapped = torch.ops.aten._convert_weight_to_int4pack((halves << 4) | (halves >> 4), 8)
+        scales = torch.stack([one["scales"], torch.zeros_like(one["scales"])], -1).contiguous()
+        return lambda: torch.ops.aten._weight_int4pack_mm(one["a"], swapped, group, scales)
+
+    other = None
+    if weights == "int4":
+        try:
+            of_torch = [theirs(words, one) for words, one in zip(plain, sets)]
+            other = of_torch[-1]()
+            torch.cuda.synchronize()
+            work.append(of_torch)
+        except RuntimeError as error:
+            print(f"PyTorch has no such product: {str(error).splitlines()[0]}")
+    times = milliseconds([graph(one) for one in work], len(sets))
+    # The product of bf16 may have fewer operands to rotate through.
+    times[1] *= len(sets) / len(operands)
+
+    last = sets[-1]
+    factor = dequantised(weights, plain[-1], last["scales"], group)
+    exact, size = last["a"].double() @ factor.t(), last["a"].double().abs() @ factor.abs().t()
+    # By wgmma weights are rounded to bf16.
+    relative = 2.0**-8 if "wgmma" in kernel.launches[-1]["kernel"] else 2.0**-18
+    passed = bool(((last["c"].double() - exact).abs() <= size * relative + exact.abs() * 2.0**-8).all())
+    error = [((x.double() - exact).abs().max() / exact.abs().max()).item() for x in (last["c"], other) if x is not None]
+    beside = f"; PyTorch error {error[1]:.1e}, {times[2]:.4f} ms, {times[2] / times[0]:.2f} of its speed" if other is not None else ""
+    read = last["w"].nbytes + last["scales"].nbytes
+    print(
+        f"{'ok  ' if passed else 'FAIL'} {kernel.launches[-1]['kernel']} {m}x{n}x{k}: error {error[0]:.1e}; {times[0]:.4f} ms, {read / times[0] / 1e6:.0f} GB/s of weights;"
+        f" our bf16 product {times[1]:.4f} ms, {times[1] / times[0]:.2f} of its speed{beside}",
+        flush=True,
+    )
+    torch.cuda.empty_cache()
+    return times[1] / times[0], passed, times[0]
+
+
+def table_of_weight_only(gpu):
+    """Products with int4 weights in groups of 128, and with mxfp4 weights, by rows of a; and what putting the weights in order takes."""
+    right = True
+    for m in ROWS_OF_A:
+        of_int4 = []
+        for weights, group in (("int4", 128), ("mxfp4", 32)):
+            rows = [weight_only(gpu, m, shape, weights, group) for shape in WEIGHTS_OF_4_BITS]
+            ratios = [ratio for ratio, _, _ in rows]
+            right &= all(passed for _, passed, _ in rows)
+            of_int4 = of_int4 or [ms for _, _, ms in rows]
+            beside = mean([ms / of_row for (_, _, ms), of_row in zip(rows, of_int4)])
+            print(
+                f"{weights}, {m} rows: {mean(ratios):.3f} of the speed of our bf16 product ({min(ratios):.3f} to {max(ratios):.3f}); {beside:.3f} of the time of int4",
+                flush=True,
+            )
+    for n, k in WEIGHTS_OF_4_BITS:
+        words = torch.randint(-(2**31), 2**31, (n, k // 8), dtype=torch.int64, device="cuda").to(torch.int32)
+        print(f"{n}x{k} in order: {packed(gpu, (n, k), words)[1]:.4f} ms", flush=True)
+    return right
+
+
 TABLES = {
     "attention": table_of_attention,
     "block_scaled": table_of_block_scaled,
@@ -823,6 +938,7 @@ TABLES = {
     "rows": table_of_rows,
     "transpose": table_of_transpose,
     "varlen": table_of_varlen,
+    "weight_only": table_of_weight_only,
 }
 
 

@@ -16,6 +16,7 @@
 //! | [`block_scaled()`](block_scaled::block_scaled) | products of 8-bit floats with scales of blocks |
 //! | [`quantize()`](quantize::quantize) | 8-bit operands with scales, also of SwiGLU |
 //! | [`experts`] | routing of tokens to experts, rows in their order, weighted sums of rows |
+//! | [`weight_only()`](weight_only::weight_only) | products with 4-bit weights, which [`repack`](weight_only::repack) puts in their order |
 //! | [`row_sums`](reduce::row_sums) | the sum of each row |
 //! | [`transpose()`](transpose::transpose) | a transposed matrix |
 //! | [`attention()`](attention::attention) | attention, forward |
@@ -59,6 +60,7 @@ pub mod select;
 pub mod softmax;
 pub mod sources;
 pub mod transpose;
+pub mod weight_only;
 
 pub use error::KernelError;
 pub use layout_codegen::Proven;

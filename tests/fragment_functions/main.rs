@@ -4,6 +4,7 @@
 #![allow(clippy::float_cmp)] // What is compared is exact.
 
 mod arithmetic;
+mod made;
 mod reductions;
 mod relayouts;
 

@@ -10,6 +10,7 @@ mod norm_backward;
 mod quantized;
 mod rows;
 mod transpose;
+mod weight_only;
 
 use tilewright::codegen::Arch;
 use tilewright::host::kernels::{Compared, Problem};

@@ -36,6 +36,8 @@ use tilewright::kernels::norm::{Norm, RmsNorm};
 use tilewright::kernels::quantize::{self, Quantize, Source};
 use tilewright::kernels::rows::{ELEMENTS, LONGEST, RowTile};
 use tilewright::kernels::transpose;
+use tilewright::kernels::weight_only::repack::{self, repack_kernel};
+use tilewright::kernels::weight_only::{self, WeightOnly, Weights};
 
 /// The limit in an optimised build. In the tests' own profile the slowest kernel takes half of what this allows there, so that a busy machine does not fail.
 const LIMIT: Duration = Duration::from_millis(100);
@@ -243,6 +245,35 @@ fn experts() {
                 times.add(kernel.name(), kernel.entry());
             }
         }
+    }
+    times.assert_within_limit();
+}
+
+#[test]
+fn weight_only() {
+    let mut times = Times::new("products with 4-bit weights");
+    for weights in Weights::ALL {
+        for (arch, m) in [
+            (80, 1),
+            (80, 16),
+            (80, 64),
+            (90, 8),
+            (90, 16),
+            (90, 64),
+            (90, 256),
+        ] {
+            for &group in weights.groups() {
+                let size = [m, 8192, 8192];
+                let what = WeightOnly::new(Element::Bf16, weights, group, size, Arch(arch));
+                let kernel = weight_only::weight_only(what, Arch(arch));
+                let kernel = kernel.expect("it is proven");
+                times.add(kernel.name(), kernel.entry());
+            }
+        }
+    }
+    for order in repack::Order::ALL {
+        let kernel = repack_kernel(order, Arch(80)).expect("it is proven");
+        times.add(kernel.name(), kernel.entry());
     }
     times.assert_within_limit();
 }

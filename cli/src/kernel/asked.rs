@@ -42,6 +42,8 @@ impl Kernel {
             Self::RowSums(args) => (Ok(boxed(args.row_sums())), &args.options),
             Self::Softmax(args) => (Ok(boxed(args.softmax())), &args.options),
             Self::Transpose(args) => (Ok(boxed(args.problem())), &args.options),
+            Self::WeightOnly(args) => (Ok(boxed(args.problem())), &args.options),
+            Self::WeightOnlyRepack(args) => (Ok(boxed(args.problem())), &args.options),
         })
     }
 }

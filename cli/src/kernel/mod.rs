@@ -10,6 +10,7 @@ mod options;
 mod quantize;
 mod report;
 mod tune;
+mod weight_only;
 
 use std::process::ExitCode;
 
@@ -82,7 +83,7 @@ fn list(json: bool) -> ExitCode {
         output::print_json(&all.collect());
     } else {
         for (name, about) in kernels {
-            output::print_line(&format!("{name:<13} {about}"));
+            output::print_line(&format!("{name:<18} {about}"));
         }
     }
     ExitCode::SUCCESS

@@ -19,10 +19,11 @@ use super::block_scaled::BlockScaledArgs;
 use super::experts::{CombineArgs, GatherArgs, RouteArgs};
 use super::grouped::GroupedArgs;
 use super::quantize::QuantizeArgs;
+use super::weight_only::{RepackArgs, WeightOnlyArgs};
 use crate::gemm::select::Device;
 use crate::gemm::size;
 
-/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales and of groups, routing to experts, quantised matrices, softmax, cross entropy, norms, sums of rows, a transpose
+/// Run a kernel that comes with Tilewright: attention, products of few rows, with scales, with 4-bit weights and of groups, routing to experts, quantised matrices, softmax, cross entropy, norms, sums of rows, a transpose
 #[derive(Args)]
 pub(crate) struct KernelArgs {
     #[command(subcommand)]
@@ -66,6 +67,10 @@ pub(super) enum Kernel {
     Softmax(RowArgs),
     /// The transpose of a matrix
     Transpose(TransposeArgs),
+    /// Products with 4-bit weights: c = a·wᵀ, with scales of groups along k
+    WeightOnly(WeightOnlyArgs),
+    /// 4-bit weights of a checkpoint in the order of those products
+    WeightOnlyRepack(RepackArgs),
 }
 
 /// What every kernel takes.

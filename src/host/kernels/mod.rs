@@ -31,6 +31,7 @@ mod rows;
 mod sequence;
 mod transpose;
 mod varlen;
+mod weight_only;
 
 use layout_codegen::Arch;
 use layout_codegen::ir::Element;
@@ -52,6 +53,7 @@ pub use rows::{RowOperation, Rows};
 pub use sequence::Sequence;
 pub use transpose::Transposed;
 pub use varlen::Varlen;
+pub use weight_only::{Repacked, WeightOnlyProduct};
 
 /// A tensor of a kernel: contiguous, the last extent innermost.
 #[derive(Clone, PartialEq, Eq, Debug)]

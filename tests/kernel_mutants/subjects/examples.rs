@@ -20,7 +20,8 @@ use tilewright::codegen::Arch;
 use tilewright::codegen::ir::Element;
 use tilewright::host::kernels::{
     CombinedRows, CrossEntropy, Design, FewRows, GatheredRows, GroupedProduct, Heads, NormBackward,
-    Problem, Quantized, Routing, RowOperation, Rows, ScaledProduct, Transposed, Varlen,
+    Problem, Quantized, Repacked, Routing, RowOperation, Rows, ScaledProduct, Transposed, Varlen,
+    WeightOnlyProduct,
 };
 use tilewright::host::{Arg, GemmKernel, Role, Runnable as _};
 use tilewright::kernels::attention::{Align, Attention, Mask, Tile, hopper};
@@ -33,6 +34,8 @@ use tilewright::kernels::gemv::Gemv;
 use tilewright::kernels::grouped::{self, Grouped, Kind};
 use tilewright::kernels::norm::{Norm, RmsNorm};
 use tilewright::kernels::quantize::{Quantize, Scales as Scales128, Source};
+use tilewright::kernels::weight_only::repack::Order;
+use tilewright::kernels::weight_only::{self, Weights};
 
 use super::{Runs, Subject, outcome, seen};
 
@@ -323,6 +326,69 @@ pub(super) fn normalised_and_quantised_by_blocks() -> Subject {
     let lengths = (1..12).map(|i| of(1 + i % 5, 61 * i));
     let problems = [of(3, 640), of(5, 390)].into_iter().chain(lengths);
     shipped("rms_norm-blocks", &of(3, 640), problems.collect())
+}
+
+/// A product with 4-bit weights of a design.
+fn of_4_bits(
+    name: &str,
+    design: weight_only::Design,
+    group: i64,
+    k: impl Fn(u64) -> u64,
+) -> Subject {
+    let of = |[m, n, k]: [u64; 3]| WeightOnlyProduct {
+        zero_points: true,
+        design: Some(design),
+        ..WeightOnlyProduct::new(Element::F16, Weights::Int4, group, [m, n, k])
+    };
+    let sizes = (0..10).map(|i| [1 + 7 * i % 33, 2 + 13 * i, k(i)]);
+    let problems = [[17, 70, 600], [5, 33, 200]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped_for(Arch(90), name, &problems[0].clone(), problems)
+}
+
+/// By blocks of clusters that share k.
+pub(super) fn multiplied_with_weights_of_4_bits() -> Subject {
+    let tile = weight_only::Tile {
+        m: 16,
+        n: 32,
+        k: 128,
+        warps: [1, 2],
+        stages: 2,
+        cluster: 2,
+    };
+    of_4_bits("weight_only", weight_only::Design::MmaSync(tile), 32, |i| {
+        1 + 97 * i % 700
+    })
+}
+
+/// By weights in registers, and blocks of clusters that load their rows of a together.
+pub(super) fn multiplied_with_weights_in_registers() -> Subject {
+    let tile = weight_only::WgmmaTile {
+        m: 32,
+        n: 64,
+        k: 128,
+        stages: 2,
+        cluster: 2,
+    };
+    of_4_bits(
+        "weight_only-wgmma",
+        weight_only::Design::Wgmma(tile),
+        64,
+        |i| 8 * (1 + 13 * i % 80),
+    )
+}
+
+/// Weights of an AWQ checkpoint in the order of the product.
+pub(super) fn repacked() -> Subject {
+    let of = |[n, k]: [u64; 2]| Repacked {
+        order: Order::Awq,
+        n,
+        k,
+    };
+    let sizes = (0..10).map(|i| [8 * (1 + 5 * i % 12), 1 + 83 * i % 500]);
+    let problems = [[40, 300], [24, 65]].into_iter().chain(sizes);
+    let problems: Vec<_> = problems.map(of).collect();
+    shipped("weight_only_repack", &problems[0].clone(), problems)
 }
 
 pub(super) fn summed() -> Subject {

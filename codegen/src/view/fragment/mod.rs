@@ -33,6 +33,7 @@ mod convert;
 mod exchange;
 mod fold;
 mod holders;
+mod made;
 mod map;
 mod memory;
 mod product;
