@@ -166,7 +166,7 @@ pub fn varlen(what: Attention, tile: Tile, arch: Arch) -> Result<Vec<Proven>, Ke
     let of = Of {
         kernel: format!("attention_tiles_{m}"),
         sizes: VARLEN_SIZES,
-        of_groups: "query_ends",
+        groups: "query_ends",
         tile: m,
         align: 1,
     };

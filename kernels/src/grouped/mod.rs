@@ -220,7 +220,7 @@ pub fn grouped(what: Grouped, arch: Arch) -> Result<Vec<Proven>, KernelError> {
     let of = Of {
         kernel: format!("grouped_tiles_{}_{}", what.kind, what.tile.m),
         sizes: SIZES,
-        of_groups: what.kind.tensor(),
+        groups: what.kind.tensor(),
         tile: what.tile.m,
         align: product::align(&what),
     };

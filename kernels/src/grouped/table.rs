@@ -103,7 +103,7 @@ pub(crate) struct Of {
     /// The names of the number of rows, and of groups.
     pub(crate) sizes: [&'static str; 2],
     /// That of the ends of groups, or their counts.
-    pub(crate) of_groups: &'static str,
+    pub(crate) groups: &'static str,
     /// Rows of a tile, a power of two.
     pub(crate) tile: i64,
     /// Tiles begin at multiples of so many rows, a power of two: the first of a group at its first row or before it.
@@ -111,11 +111,11 @@ pub(crate) struct Of {
 }
 
 /// The kernel `<name>(m, groups, offsets, tile_row, tile_group, row_tile)`.
-pub(crate) fn table(names: &Of, kind: Kind, arch: Arch) -> Result<Proven, KernelError> {
-    let (tile, align) = (names.tile, U32::from(names.align.ilog2()));
-    let mut k = Kernel::new(&names.kernel, THREADS as u32);
-    let sizes = Sizes::declare(&mut k, kind, names.sizes);
-    let of_groups = k.input(names.of_groups, Element::S32, &[sizes.groups]);
+pub(crate) fn table(of: &Of, kind: Kind, arch: Arch) -> Result<Proven, KernelError> {
+    let (tile, align) = (of.tile, U32::from(of.align.ilog2()));
+    let mut k = Kernel::new(&of.kernel, THREADS as u32);
+    let sizes = Sizes::declare(&mut k, kind, of.sizes);
+    let of_groups = k.input(of.groups, Element::S32, &[sizes.groups]);
     let [tile_row, tile_group, row_tile] = ["tile_row", "tile_group", "row_tile"]
         .map(|name| k.output(name, Element::S32, &[sizes.table]));
     let begins = Running::declare(&mut k, "begins")?;
