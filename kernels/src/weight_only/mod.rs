@@ -160,8 +160,13 @@ impl Tile {
     pub fn new(m: u64, n: u64, arch: Arch) -> Self {
         let all = [8, 16, 32, 64];
         let rows = all.into_iter().find(|&rows| m <= rows as u64).unwrap_or(64);
-        // Two blocks and more have room in the shared memory of a multiprocessor. Stages of 64 rows are half as deep.
-        let (k, stages) = if rows == 64 { (128, 3) } else { (256, 3) };
+        // Stages of 64 rows are half as deep; where a multiprocessor has one block, its stages are twice as deep.
+        let alone = n.div_ceil(128).saturating_mul(2) <= MULTIPROCESSORS && m <= 16;
+        let (k, stages) = match (rows, alone) {
+            (64, _) => (128, 3),
+            (_, true) if arch >= Arch(90) => (512, 3),
+            _ => (256, 3),
+        };
         let tile = |n, warps, cluster| Self {
             m: rows,
             n,
@@ -176,7 +181,13 @@ impl Tile {
         } else {
             ([4, 2], [2, 2])
         };
-        let candidates = if arch >= Arch(90) {
+        let candidates = if arch >= Arch(90) && rows <= 16 {
+            let deep = Self {
+                k: 512,
+                ..tile(32, [2, 4], 2)
+            };
+            [tile(128, of_128, 2), tile(128, of_128, 4), deep]
+        } else if arch >= Arch(90) {
             [
                 tile(128, of_128, 2),
                 tile(128, of_128, 4),
@@ -189,8 +200,8 @@ impl Tile {
                 tile(32, [2, 2], 1),
             ]
         };
-        // Two blocks a multiprocessor; tiles of more rows have more to multiply.
-        let least = if rows <= 16 {
+        // By portable tiles, which no cluster shares, a multiprocessor has two blocks; tiles of more rows have more to multiply.
+        let least = if rows <= 16 && arch < Arch(90) {
             2 * MULTIPROCESSORS - 12
         } else {
             MULTIPROCESSORS * 3 / 4
