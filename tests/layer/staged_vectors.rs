@@ -21,6 +21,8 @@ enum Wrong {
     NotWaited,
     /// A stage is not released.
     Kept,
+    /// A box begins inside of 16 bytes of a row.
+    Inside16Bytes,
 }
 
 /// y[j] = Σ over the rows i of x[i, j]: a block has 128 columns, and a stage 128 elements of a row.
@@ -39,6 +41,7 @@ fn sums(wrong: Wrong, cluster: u32) -> Result<Kernel> {
         _ => stages.per_block(),
     };
     let ring = k.tma_ring(stages, [Staged::new("row", Element::F32, [1, 128], &[])])?;
+    let two = k.constant(2);
     let (j, zero, one) = (
         k.tiles(Axis::X, columns, 128)?,
         k.constant(0),
@@ -69,6 +72,10 @@ fn sums(wrong: Wrong, cluster: u32) -> Result<Kernel> {
     })?;
     k.producer(WarpRole::new("producer", 4), |k| {
         k.produce(&ring, zero, rows, |k, [to], i| {
+            let x = match wrong {
+                Wrong::Inside16Bytes => x.at(k, &[zero, two])?,
+                _ => x.clone(),
+            };
             let from = x.tile(k, &[1, 128], &[i, j])?;
             k.tma_load(&from, &to)
         })?;
@@ -128,6 +135,11 @@ fn stages_that_may_be_filled_while_they_are_read_are_refused() -> Result {
         ),
         (Wrong::NotWaited, 1, "row_ring"),
         (Wrong::Kept, 1, "row_ring"),
+        (
+            Wrong::Inside16Bytes,
+            1,
+            "let its innermost coordinate be a multiple of 16 bytes",
+        ),
     ] {
         let error = sums(wrong, cluster)?.build(Arch(90)).map(|_| ());
         let error = error.unwrap_err().to_string();
