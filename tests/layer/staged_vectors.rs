@@ -5,6 +5,7 @@ use tilewright::codegen::ir::{Axis, Element, Kernel};
 use tilewright::codegen::pipeline::{Staged, Stages, WarpRole};
 use tilewright::codegen::view::ViewError;
 use tilewright::host::Arg;
+use tilewright::{TiledMma, atoms};
 
 use super::natural::{numbers, ran};
 use super::{Result, layout};
@@ -158,4 +159,60 @@ fn vectors_that_no_box_has_are_refused() {
         let said = error.to_string();
         assert!(said.contains("one row of at most 256 elements"), "{said}");
     }
+}
+
+/// c = a·bᵀ by clusters of two blocks, whose ring belongs to each block, and to which b comes from both.
+#[test]
+fn a_ring_per_block_gets_no_copies_of_others() -> Result {
+    for shared in [false, true] {
+        let mut k = Kernel::new("product", 256);
+        k.clusters([2, 1, 1]);
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.size(name, 1 << 20));
+        let [a, b] =
+            [("a", m), ("b", n)].map(|(name, rows)| k.input(name, Element::F16, &[rows, depth]));
+        let c = k.output("c", Element::F32, &[m, n]);
+        let (i, j, zero) = (
+            k.tiles(Axis::X, m, 64)?,
+            k.tiles(Axis::Y, n, 64)?,
+            k.constant(0),
+        );
+        let atom = atoms::wgmma(64, atoms::Scalar::F16, atoms::Scalar::F32)?;
+        let mma = TiledMma::new(atom, &layout("(1,1,1):(0,0,0)"))?;
+        let tiles = ["tile_a", "tile_b"].map(|name| Staged::new(name, Element::F16, [64, 64], &[]));
+        let ring = k.tma_ring(Stages::new(3).lag(1).per_block(), tiles)?;
+        let steps = k.tiles_in(depth, 64)?;
+        k.role(WarpRole::new("consumers", 4), |k, thread| {
+            let sums = k.accumulators(&mma, [64, 64], thread)?;
+            k.consume(&ring, zero, steps, |k, [a, b], _| {
+                k.gemm(&mma, &a, &b, &sums)
+            })?;
+            let c = c
+                .tile(k, &[64, 64], &[i, j])?
+                .partition_c(k, &mma, thread)?;
+            k.store_fragment(&c, &sums)
+        })?;
+        k.producer(WarpRole::new("producer", 4), |k| {
+            k.produce(&ring, zero, steps, |k, [to_a, to_b], step| {
+                let from_a = a.tile(k, &[64, 64], &[i, step])?;
+                let from_b = b.tile(k, &[64, 64], &[j, step])?;
+                k.tma_load(&from_a, &to_a)?;
+                if shared {
+                    k.tma_multicast(&from_b, &to_b, Axis::X)
+                } else {
+                    k.tma_load(&from_b, &to_b)
+                }
+            })?;
+            k.drain(&ring, steps)
+        })?;
+        match (shared, k.build(Arch(90))) {
+            (false, built) => assert_eq!(built?.proof.covered, ["c"]),
+            (true, built) => {
+                let said = built.map(|_| ()).unwrap_err().to_string();
+                let reason =
+                    "a block copies to stages of another, which give none of them back to it";
+                assert!(said.contains(reason), "{said}");
+            }
+        }
+    }
+    Ok(())
 }
