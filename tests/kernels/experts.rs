@@ -65,18 +65,21 @@ fn equal_and_special_logits() {
     }
 }
 
-/// A kernel takes other numbers of experts than it was made for, but not fewer than a token has.
+/// A kernel takes other numbers of experts than it was made for. With fewer than a token has, nothing outside of the arrays is touched.
 #[test]
 fn other_numbers_of_experts() {
     let kernel = Route::new(Element::Bf16, 40, 6);
     let kernels = Routing::new(kernel, 50).sequence(Arch(80)).expect("proven");
-    for (experts, is_taken) in [(64, true), (7, true), (6, true), (5, false), (65, false)] {
+    for (experts, is_taken) in [(64, true), (7, true), (6, true), (5, true), (65, false)] {
         let problem = Routing::new(Route { experts, ..kernel }, 50);
         let inputs = problem.random(6);
         let outcome = run(&kernels, On::Emulator, problem.args(&inputs));
         assert_eq!(outcome.is_ok(), is_taken, "{experts}");
         if let Ok(outcome) = outcome {
             outcome.assert_clean();
+            if experts < 6 {
+                continue;
+            }
             let compared = problem.compare(&inputs, &outcome).expect("the outputs");
             assert!(compared.passed(), "{experts}: {compared:?}");
         }

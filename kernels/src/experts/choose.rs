@@ -32,12 +32,6 @@ pub(super) fn choose(what: &Route, arch: Arch) -> Result<Proven, KernelError> {
     let mut k = Kernel::new(&name, (ROWS * LANES) as u32);
     let (tokens, experts) = (k.size("tokens", MOST_TOKENS), k.size("experts", width));
     let choices = k.constant(top);
-    let stated = k.assume(experts, Cmp::Ge, choices, "a token has so many experts");
-    stated.map_err(|e| KernelError::Number {
-        what: "experts",
-        given: e.to_string(),
-        accepted: "stated",
-    })?;
     let logits = k.input("logits", element, &[tokens, experts]);
     let weights = k.output("weight", Element::F32, &[tokens, choices]);
     let chosen = k.output("expert", Element::S32, &[tokens, choices]);

@@ -61,7 +61,7 @@ const WORD: i64 = 32;
 pub struct Route {
     /// The type of the logits: f32, f16 or bf16.
     pub element: Element,
-    /// The number of experts that the kernel is made for, [`MOST_EXPERTS`] at most: it takes any number up to the next power of two, and at least `top`.
+    /// The number of experts that the kernel is made for, [`MOST_EXPERTS`] at most: it takes any number up to the next power of two. With fewer than `top`, what is beyond them has no row.
     pub experts: u64,
     /// Experts of a token: 1 to [`MOST_CHOICES`].
     pub top: i64,
